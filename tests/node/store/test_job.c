@@ -122,12 +122,6 @@ TEST(every_state_and_event)
 	assert_int_equal(possible, sizeof(life) / sizeof(life[0]));
 }
 
-TEST(impossible_is_an_end)
-{
-	for (int e = 0; e < N_EVENTS; e++)
-		assert_int_equal(job_next(JOB_IMPOSSIBLE, (enum job_event)e), JOB_IMPOSSIBLE);
-}
-
 TEST(values_out_of_range)
 {
 	assert_int_equal(job_next((enum job_state)99, EVENT_OPENED), JOB_IMPOSSIBLE);

@@ -57,13 +57,13 @@ static inline void refused(const struct edit *edits, int code, const char *const
 
 #define EDITS(...) ((const struct edit[]){__VA_ARGS__, {0}})
 
-/* Open an exam of N_VIEWS images with these edits. */
+/* Open an exam of N_VIEWS images with these edits, NULL: without. */
 static inline struct exam *exam_of(const struct edit *edits)
 {
 	struct exam *exam = NULL;
 	struct err err = {0};
 
-	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edit, .ctx = edits});
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edits ? edit : NULL, .ctx = edits});
 	assert_done(fixture_open(N_VIEWS, &exam, &err), &err);
 	return exam;
 }

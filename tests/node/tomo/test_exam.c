@@ -3,21 +3,10 @@
 #include "tests/node/tomo/exam_edits.h"
 #include "tests/test.h"
 
-static struct exam *opened(const struct edit *edits)
-{
-	struct exam *exam = NULL;
-	struct err err = {0};
-
-	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS, .change = edits ? edit : NULL, .ctx = edits});
-	if (fixture_open(N_VIEWS, &exam, &err) < 0)
-		fail_msg("refused: %s", err.msg);
-	return exam;
-}
-
 TEST(test_series)
 {
 	/* angles in another order than file names and instance numbers */
-	struct exam *e = opened(EDITS({0, TAG_POSITIONER_PRIMARY_ANGLE, "3.5"}, {3, TAG_POSITIONER_PRIMARY_ANGLE, "-11.25"}));
+	struct exam *e = exam_of(EDITS({0, TAG_POSITIONER_PRIMARY_ANGLE, "3.5"}, {3, TAG_POSITIONER_PRIMARY_ANGLE, "-11.25"}));
 	static const int files[] = {3, 1, 2, 0, 4};
 	static const double angles[] = {-11.25, -5, 0, 3.5, 10};
 
@@ -45,28 +34,29 @@ TEST(test_agreement)
 {
 	struct exam *e;
 
-	exam_close(opened(EDITS({-1, TAG_LATERALITY, "L"}, {1, TAG_VIEW_POSITION, "cc"}, {2, TAG_VIEW_POSITION, "ANY"})));
-	e = opened(EDITS({-1, TAG_BODY_PART_THICKNESS, "12"}));
+	exam_close(exam_of(EDITS({-1, TAG_LATERALITY, "L"}, {1, TAG_VIEW_POSITION, "cc"}, {2, TAG_VIEW_POSITION, "ANY"})));
+	e = exam_of(EDITS({-1, TAG_BODY_PART_THICKNESS, "12"}));
 	assert_null(strstr(e->warnings, "is it in cm?"));
 	exam_close(e);
-	e = opened(EDITS({-1, TAG_BODY_PART_THICKNESS, "11.9"}));
+	e = exam_of(EDITS({-1, TAG_BODY_PART_THICKNESS, "11.9"}));
 	assert_non_null(strstr(e->warnings, "11.9 mm, less than any compressed breast has: is it in cm?"));
 	exam_close(e);
-	exam_close(opened(EDITS({1, TAG_BODY_PART_THICKNESS, "12.9"}))); /* measured for each projection */
+	exam_close(exam_of(EDITS({1, TAG_BODY_PART_THICKNESS, "12.9"}))); /* measured for each projection */
 }
 
 /* A pause within the sweep: shorter than what proves two sweeps, and no warning without one. */
 TEST(test_pause)
 {
-	struct exam *e =
-		opened(EDITS({-1, TAG_CONTENT_TIME, "101500"}, {3, TAG_CONTENT_TIME, "101530"}, {4, TAG_CONTENT_TIME, "101530"}));
+	struct exam *e = exam_of(
+		EDITS({-1, TAG_CONTENT_TIME, "101500"}, {3, TAG_CONTENT_TIME, "101530"}, {4, TAG_CONTENT_TIME, "101530"}));
 
 	assert_non_null(strstr(e->warnings, "Content Time (0008,0033) has a pause of 30 s, after 3 of 5 projections"));
 	exam_close(e);
-	e = opened(EDITS({-1, TAG_CONTENT_TIME, "101500"}, {3, TAG_CONTENT_TIME, "101510"}, {4, TAG_CONTENT_TIME, "101510"}));
+	e = exam_of(EDITS({-1, TAG_CONTENT_TIME, "101500"}, {3, TAG_CONTENT_TIME, "101510"}, {4, TAG_CONTENT_TIME, "101510"}));
 	assert_null(strstr(e->warnings, "pause"));
 	exam_close(e);
-	e = opened(EDITS({-1, TAG_COMPRESSION_FORCE, "100"}, {1, TAG_COMPRESSION_FORCE, "80"}, {3, TAG_COMPRESSION_FORCE, "80"}));
+	e = exam_of(
+		EDITS({-1, TAG_COMPRESSION_FORCE, "100"}, {1, TAG_COMPRESSION_FORCE, "80"}, {3, TAG_COMPRESSION_FORCE, "80"}));
 	assert_non_null(strstr(e->warnings,
 			       "Compression Force (0018,11A2): 3 have 100, 2 have 80; no projection has a value between these"));
 	exam_close(e);
@@ -75,16 +65,16 @@ TEST(test_pause)
 /* What each projection has for itself, what one lacks, and a tube voltage that is measured, are no other exposure. */
 TEST(test_one_exposure)
 {
-	exam_close(opened(EDITS({0, TAG_IRRADIATION_EVENT_UID, "1.2.1"}, {1, TAG_IRRADIATION_EVENT_UID, "1.2.2"},
-				{2, TAG_IRRADIATION_EVENT_UID, "1.2.3"}, {3, TAG_IRRADIATION_EVENT_UID, "1.2.4"},
-				{4, TAG_IRRADIATION_EVENT_UID, "1.2.5"})));
-	exam_close(opened(EDITS({0, TAG_ACQUISITION_NUMBER, "7"}, {1, TAG_ACQUISITION_NUMBER, "7"})));
-	exam_close(opened(EDITS({-1, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY\\TOMO_PROJ\\LEFT"},
-				{2, TAG_IMAGE_TYPE, "DERIVED\\PRIMARY\\TOMO_PROJ\\LEFT"})));
-	exam_close(opened(EDITS({-1, TAG_KVP, "28"}, {3, TAG_KVP, "28.9"})));
-	exam_close(opened(EDITS({0, TAG_ACQUISITION_TIME, "101500"}, {1, TAG_ACQUISITION_TIME, "101512"},
-				{2, TAG_ACQUISITION_TIME, "101524"}, {3, TAG_ACQUISITION_TIME, "101536"})));
-	exam_close(opened(EDITS({-1, TAG_COMPRESSION_FORCE, "100"}, {2, TAG_COMPRESSION_FORCE, "93.5"})));
+	exam_close(exam_of(EDITS({0, TAG_IRRADIATION_EVENT_UID, "1.2.1"}, {1, TAG_IRRADIATION_EVENT_UID, "1.2.2"},
+				 {2, TAG_IRRADIATION_EVENT_UID, "1.2.3"}, {3, TAG_IRRADIATION_EVENT_UID, "1.2.4"},
+				 {4, TAG_IRRADIATION_EVENT_UID, "1.2.5"})));
+	exam_close(exam_of(EDITS({0, TAG_ACQUISITION_NUMBER, "7"}, {1, TAG_ACQUISITION_NUMBER, "7"})));
+	exam_close(exam_of(EDITS({-1, TAG_IMAGE_TYPE, "ORIGINAL\\PRIMARY\\TOMO_PROJ\\LEFT"},
+				 {2, TAG_IMAGE_TYPE, "DERIVED\\PRIMARY\\TOMO_PROJ\\LEFT"})));
+	exam_close(exam_of(EDITS({-1, TAG_KVP, "28"}, {3, TAG_KVP, "28.9"})));
+	exam_close(exam_of(EDITS({0, TAG_ACQUISITION_TIME, "101500"}, {1, TAG_ACQUISITION_TIME, "101512"},
+				 {2, TAG_ACQUISITION_TIME, "101524"}, {3, TAG_ACQUISITION_TIME, "101536"})));
+	exam_close(exam_of(EDITS({-1, TAG_COMPRESSION_FORCE, "100"}, {2, TAG_COMPRESSION_FORCE, "93.5"})));
 }
 
 /* Three of five projections are refused unless as_is is true; one projection always is. */
@@ -235,7 +225,7 @@ TEST(test_views)
 /* Old objects have the abbreviation alone; one with a modifier is no contradiction of its view. */
 TEST(test_view_position)
 {
-	struct exam *e = opened(EDITS({-1, TAG_VIEW_POSITION, "RL"})); /* rolled, and CC by its code */
+	struct exam *e = exam_of(EDITS({-1, TAG_VIEW_POSITION, "RL"})); /* rolled, and CC by its code */
 
 	assert_string_equal(e->view, "CC");
 	exam_close(e);
@@ -268,7 +258,7 @@ TEST(test_read_view)
 	uint16_t raw[ROWS * COLUMNS];
 
 	for (size_t i = 0; i < 4; i++) {
-		struct exam *e = opened(EDITS({-1, TAG_PATIENT_ORIENTATION, cases[i].orientation}));
+		struct exam *e = exam_of(EDITS({-1, TAG_PATIENT_ORIENTATION, cases[i].orientation}));
 		struct err err = {0};
 		struct prep prep;
 
@@ -297,13 +287,13 @@ TEST(test_intensity)
 	struct exam *e;
 
 	/* exposure scaling in uAs, angle in (0018,1531) with sign and offset, sign -1, padding with a range limit */
-	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Scaled"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"},
-			 {2, TAG_EXPOSURE_IN_UAS, "9000"}, {0, TAG_DETECTOR_SECONDARY_ANGLE, "-8"},
-			 {1, TAG_DETECTOR_SECONDARY_ANGLE, "-4"}, {2, TAG_DETECTOR_SECONDARY_ANGLE, "0"},
-			 {3, TAG_DETECTOR_SECONDARY_ANGLE, "4"}, {4, TAG_DETECTOR_SECONDARY_ANGLE, "8"},
-			 {-1, TAG_POSITIONER_PRIMARY_ANGLE, "0"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "-1"},
-			 {-1, TAG_PIXEL_PADDING_VALUE, "4095"}, {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "4090"},
-			 {-1, TAG_PHOTOMETRIC_INTERPRETATION, "MONOCHROME2"}));
+	e = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Scaled"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"},
+			  {2, TAG_EXPOSURE_IN_UAS, "9000"}, {0, TAG_DETECTOR_SECONDARY_ANGLE, "-8"},
+			  {1, TAG_DETECTOR_SECONDARY_ANGLE, "-4"}, {2, TAG_DETECTOR_SECONDARY_ANGLE, "0"},
+			  {3, TAG_DETECTOR_SECONDARY_ANGLE, "4"}, {4, TAG_DETECTOR_SECONDARY_ANGLE, "8"},
+			  {-1, TAG_POSITIONER_PRIMARY_ANGLE, "0"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP_SIGN, "-1"},
+			  {-1, TAG_PIXEL_PADDING_VALUE, "4095"}, {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "4090"},
+			  {-1, TAG_PHOTOMETRIC_INTERPRETATION, "MONOCHROME2"}));
 	assert_true(fabs(e->views[0].angle - (-8 + 1.5)) < 1e-9 && e->views[0].file == 4); /* -1 * 8 + 1.5 */
 	assert_int_equal(read_view(e, 2, raw, &prep, &err), 0);
 	assert_true(prep.inverted && prep.has_padding && prep.padding_lo == 4090 && prep.padding_hi == 4095);
@@ -315,7 +305,7 @@ TEST(test_intensity)
 
 	/* the angle as seen from the detector, and an axis that is not above the detector's middle: the source is on the line of
 	 * that angle, at the axis' distance */
-	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Seen"}));
+	e = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Seen"}));
 	for (int i = 0; i < N_VIEWS; i++) {
 		const double *source = e->scan->views[i].src;
 
@@ -326,9 +316,9 @@ TEST(test_intensity)
 	exam_close(e);
 
 	/* logarithmic values, and the chest wall from the profile because (0020,0020) is missing */
-	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Log"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"},
-			 {-1, TAG_PATIENT_ORIENTATION, NULL}, {-1, TAG_PIXEL_PADDING_VALUE, "3"},
-			 {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "7"}));
+	e = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Log"}, {-1, TAG_PIXEL_INTENSITY_RELATIONSHIP, "LOG"},
+			  {-1, TAG_PATIENT_ORIENTATION, NULL}, {-1, TAG_PIXEL_PADDING_VALUE, "3"},
+			  {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "7"}));
 	assert_true(e->columns_toward_chest && !e->rows_toward_minus_y);
 	assert_int_equal(read_view(e, 2, raw, &prep, &err), 0);
 	assert_true(prep.is_log && prep.log_zero == 4000 && prep.log_scale == 0.001);
@@ -336,26 +326,26 @@ TEST(test_intensity)
 	exam_close(e);
 
 	/* padding is a number as its VR says, SS here: a value that the unsigned pixels cannot have marks none of them */
-	e = opened(EDITS({-1, TAG_PIXEL_REPRESENTATION, "1"}, {-1, TAG_PIXEL_PADDING_VALUE, "-2000"},
-			 {-1, TAG_PIXEL_REPRESENTATION, "0"}));
+	e = exam_of(EDITS({-1, TAG_PIXEL_REPRESENTATION, "1"}, {-1, TAG_PIXEL_PADDING_VALUE, "-2000"},
+			  {-1, TAG_PIXEL_REPRESENTATION, "0"}));
 	assert_false(e->prep.has_padding);
 	assert_non_null(strstr(
 		e->warnings, "Pixel Padding Value (0028,0120) is -2000, which the pixels, of 12 bits and unsigned, cannot have"));
 	exam_close(e);
-	e = opened(EDITS({-1, TAG_PIXEL_PADDING_VALUE, "4096"}));
+	e = exam_of(EDITS({-1, TAG_PIXEL_PADDING_VALUE, "4096"}));
 	assert_false(e->prep.has_padding);
 	assert_non_null(strstr(e->warnings, "(0028,0120) is 4096"));
 	exam_close(e);
-	e = opened(EDITS({-1, TAG_PIXEL_REPRESENTATION, "1"}, {-1, TAG_PIXEL_PADDING_VALUE, "-2000"},
-			 {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "12"}, {-1, TAG_PIXEL_REPRESENTATION, "0"}));
+	e = exam_of(EDITS({-1, TAG_PIXEL_REPRESENTATION, "1"}, {-1, TAG_PIXEL_PADDING_VALUE, "-2000"},
+			  {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "12"}, {-1, TAG_PIXEL_REPRESENTATION, "0"}));
 	assert_true(e->prep.has_padding && e->prep.padding_lo == 0 && e->prep.padding_hi == 12);
 	assert_null(strstr(e->warnings, "(0028,0120)"));
 	exam_close(e);
-	e = opened(EDITS({-1, TAG_PIXEL_PADDING_VALUE, "4095"}, {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "65535"}));
+	e = exam_of(EDITS({-1, TAG_PIXEL_PADDING_VALUE, "4095"}, {-1, TAG_PIXEL_PADDING_RANGE_LIMIT, "65535"}));
 	assert_true(e->prep.has_padding && e->prep.padding_lo == 4095 && e->prep.padding_hi == 4095);
 	exam_close(e);
 
-	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Top"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));
+	e = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Top"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));
 	assert_int_equal(read_view(e, 0, raw, &prep, &err), 0);
 	assert_true(prep.i0 == 4095 && prep.saturation == 0);
 	assert_int_equal(read_view(e, 3, raw, &prep, &err), 0);
@@ -363,15 +353,15 @@ TEST(test_intensity)
 	exam_close(e);
 
 	/* the largest value of an image depends on its exposure, the top of the range does not */
-	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "TopScaled"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"},
-			 {3, TAG_EXPOSURE_IN_UAS, "9000"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));
+	e = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "TopScaled"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"},
+			  {3, TAG_EXPOSURE_IN_UAS, "9000"}, {3, TAG_LARGEST_IMAGE_PIXEL_VALUE, "3000"}));
 	assert_int_equal(read_view(e, 0, raw, &prep, &err), 0);
 	assert_true(fabs(prep.i0 - 4095 * 4000.0 / 5000) < 1e-6);
 	assert_int_equal(read_view(e, 3, raw, &prep, &err), 0);
 	assert_true(prep.i0 == 3000);
 	exam_close(e);
 
-	e = opened(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Part"}));
+	e = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Part"}));
 	assert_int_equal(read_view(e, 0, raw, &prep, &err), 0);
 	assert_true(prep.i0 > 600 && prep.i0 < 743); /* 90 % of 100 .. 743 */
 	exam_close(e);

@@ -69,15 +69,7 @@ TEST(test_two_exposures)
 /* Systems may give some projections more dose: up to four times the median. */
 TEST(test_doses_of_one_exposure)
 {
-	struct exam *exam = NULL;
-	struct err err = {0};
-
-	fixture_write_mg(
-		&(struct fixture_mg){.n = N_VIEWS,
-				     .change = edit,
-				     .ctx = EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "40"}, {4, TAG_EXPOSURE, "3"})});
-	assert_int_equal(fixture_open(N_VIEWS, &exam, &err), 0);
-	exam_close(exam);
+	exam_close(exam_of(EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "40"}, {4, TAG_EXPOSURE, "3"})));
 	refused(EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "41"}), EBADMSG, PARTS("4 have 10, 1 has 41"));
 	refused(EDITS({-1, TAG_EXPOSURE, "9"}, {0, TAG_EXPOSURE, "2"}), EBADMSG, PARTS("4 have 9, 1 has 2"));
 }
@@ -139,12 +131,8 @@ TEST(test_other_patient_refused)
 	same.header = "9.dcm";
 	assert_int_equal(exam_open(paths, N_VIEWS, false, &same, fixture_config, &exam, &err), -EBADMSG);
 	/* padding, case and empty values are no difference */
-	fixture_write_mg(
-		&(struct fixture_mg){.n = N_VIEWS,
-				     .change = edit,
-				     .ctx = EDITS({1, TAG_PATIENT_NAME, "M\xDCLLER ^test^^"}, {2, TAG_PATIENT_BIRTH_DATE, NULL},
-						  {3, TAG_PATIENT_ID, "p1 "}, {4, TAG_PATIENT_NAME, NULL})});
-	assert_int_equal(fixture_open(N_VIEWS, &exam, &err), 0);
+	exam = exam_of(EDITS({1, TAG_PATIENT_NAME, "M\xDCLLER ^test^^"}, {2, TAG_PATIENT_BIRTH_DATE, NULL},
+			     {3, TAG_PATIENT_ID, "p1 "}, {4, TAG_PATIENT_NAME, NULL}));
 	assert_null(exam->patient);
 	exam_close(exam);
 }
@@ -195,14 +183,7 @@ TEST(test_limits)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct exam *exam = NULL;
-		struct err err = {0};
-
-		fixture_write_mg(&(struct fixture_mg){
-			.n = N_VIEWS, .change = edit, .ctx = EDITS({rows[i].image, rows[i].tag, rows[i].allowed})});
-		if (fixture_open(N_VIEWS, &exam, &err) < 0)
-			fail_msg("%s: %s", rows[i].allowed, err.msg);
-		exam_close(exam);
+		exam_close(exam_of(EDITS({rows[i].image, rows[i].tag, rows[i].allowed})));
 		refused(EDITS({rows[i].image, rows[i].tag, rows[i].refused}), EBADMSG, PARTS(rows[i].names));
 	}
 }
