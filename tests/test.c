@@ -140,6 +140,57 @@ void test_refuse(const struct test_refused *expected, const void *row, int (*fun
 	assert_error_at(rc, &err, expected->code, expected->names, file, line);
 }
 
+/* What tests have taken. `kept` of them are of TESTS_SETUP. */
+static struct {
+	struct thing {
+		void (*give_back)(void *thing);
+		void *thing;
+	} * things;
+	size_t n, kept;
+} taken;
+
+void test_later(void (*give_back)(void *thing), void *thing)
+{
+	if ((taken.n & (taken.n - 1)) == 0) { /* full: room for twice as many */
+		void *more = realloc(taken.things, (taken.n ? 2 * taken.n : 1) * sizeof(*taken.things));
+
+		assert_non_null(more);
+		taken.things = more;
+	}
+	taken.things[taken.n++] = (struct thing){give_back, thing};
+}
+
+static void *keep_memory(void *memory)
+{
+	assert_non_null(memory);
+	test_later(free, memory);
+	return memory;
+}
+
+void *test_memory(size_t size)
+{
+	return keep_memory(malloc(size ? size : 1));
+}
+
+void *test_zeros(size_t n, size_t size)
+{
+	return keep_memory(calloc(n ? n : 1, size));
+}
+
+size_t test_taken(void)
+{
+	return taken.n;
+}
+
+void test_block_end(const size_t *n)
+{
+	while (taken.n > *n) {
+		struct thing *last = &taken.things[--taken.n];
+
+		last->give_back(last->thing);
+	}
+}
+
 static struct {
 	char *paths[MAX_FOLDERS];
 	size_t n;
@@ -225,10 +276,36 @@ static bool has_test(const char *name)
 	return false;
 }
 
+/* The tests that run, in their order, and how many have begun. */
+static struct {
+	struct CMUnitTest tests[MAX_TESTS];
+	const struct test_row *rows[MAX_TESTS];
+	size_t n, begun;
+} chosen;
+
+static int begin_test(void **state)
+{
+	const struct test_row *row = chosen.rows[chosen.begun++];
+
+	if (chosen.begun == 1)
+		taken.kept = taken.n;
+	test_block_end(&taken.kept);
+	return row->setup ? row->setup(state) : 0;
+}
+
+static int end_test(void **state)
+{
+	const struct test_row *row = chosen.rows[chosen.begun - 1];
+	int rc = row->teardown ? row->teardown(state) : 0;
+
+	test_block_end(&taken.kept);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
-	static struct CMUnitTest chosen[MAX_TESTS];
-	size_t n = 0;
+	static const size_t nothing = 0;
+	int rc;
 
 	for (size_t i = 0; i < all.n_commands; i++)
 		if (argc == 2 + all.commands[i].n_words && !strcmp(argv[1], all.commands[i].word))
@@ -249,11 +326,14 @@ int main(int argc, char **argv)
 		if (is_asked_for(&all.rows[i], argc, argv)) {
 			const struct test_row *row = &all.rows[i];
 
-			chosen[n++] = (struct CMUnitTest){row->name, row->function, row->setup, row->teardown, NULL};
+			chosen.rows[chosen.n] = row;
+			chosen.tests[chosen.n++] = (struct CMUnitTest){row->name, row->function, begin_test, end_test, NULL};
 		}
-	if (n == 0) {
+	if (chosen.n == 0) {
 		printf("skipped: all tests of this program are of tier 2\n");
 		return 77;
 	}
-	return _cmocka_run_group_tests(argv[0], chosen, n, all.setup, all.teardown) ? 1 : 0;
+	rc = _cmocka_run_group_tests(argv[0], chosen.tests, chosen.n, all.setup, all.teardown);
+	test_block_end(&nothing);
+	return rc ? 1 : 0;
 }

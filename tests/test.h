@@ -112,6 +112,26 @@ struct test_refused {
 void test_refuse(const struct test_refused *expected, const void *row, int (*function)(const void *row, struct err *err),
 		 const char *file, int line);
 
+/* What a test takes by these goes when it ends, the last first, also when it has failed; what TESTS_SETUP takes, when the program
+ * ends. None of it is freed by hand. TEST_BLOCK at the beginning of a block, of a loop for example: what is taken in it goes at
+ * its end. */
+void *test_memory(size_t size); /* what is in it is not set */
+void *test_zeros(size_t n, size_t size);
+void test_later(void (*give_back)(void *thing), void *thing);
+#define TEST_BLOCK TEST_BLOCK_AT(__LINE__)
+#define TEST_BLOCK_AT(line) TEST_BLOCK_NAMED(line)
+#define TEST_BLOCK_NAMED(line) size_t test_block_##line __attribute__((cleanup(test_block_end), unused)) = test_taken()
+size_t test_taken(void);
+void test_block_end(const size_t *taken);
+
+/* For test_later(): give_back_NAME(), which calls NAME(), a destructor. */
+#define TEST_GIVES_BACK(name)                                                                                                    \
+	static inline void give_back_##name(void *thing)                                                                         \
+	{                                                                                                                        \
+		name(thing);                                                                                                     \
+	}                                                                                                                        \
+	struct test_row
+
 /* Make an empty folder and store its path, which is shorter than 64 characters; it goes with all that is in it when the program
  * ends. It is in $TMPDIR, else in memory where there is enough of it, so that tests do not wait for a disk, else in /tmp. */
 void test_folder(char *path, size_t size);
