@@ -8,55 +8,25 @@
 #ifndef TOMONODE_TESTS_KERNELS_DEVICES_TEST_H
 #define TOMONODE_TESTS_KERNELS_DEVICES_TEST_H
 
-#include "kernels/device.h"
+#include "tests/kernels/buffers.h"
 #include "tests/test.h"
-
-enum { ON_CPU, ON_POISON, ON_CUDA };
-
-/* The number of devices: with CUDA or without. */
-static inline int test_devices(void)
-{
-	static bool said;
-
-	if (device_cuda_count() > 0)
-		return ON_CUDA + 1;
-	if (!said)
-		print_message("skipped: on CUDA: no CUDA device\n");
-	said = true;
-	return ON_CUDA;
-}
-
-static inline struct device *test_device_open(int which, int threads)
-{
-	struct device *dev = NULL;
-	struct err err = {0};
-	int r = which == ON_CUDA     ? device_cuda_open(0, &dev, &err)
-		: which == ON_POISON ? device_poison_open(threads, &dev, &err)
-				     : device_cpu_open(threads, &dev, &err);
-
-	if (r < 0)
-		fail_msg("%s", err.msg);
-	return dev;
-}
-
-/* Also checks that nothing was written outside of the poison device's vectors. */
-static inline void test_device_close(int which, struct device *dev)
-{
-	if (which == ON_POISON)
-		assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
-}
 
 static inline void test_on_devices(void (*body)(struct device *dev))
 {
-	for (int which = 0; which < test_devices(); which++) {
-		struct device *dev = test_device_open(which, which == ON_POISON ? 2 : 3);
+	static const int devices[] = {FIXTURE_CPU, FIXTURE_POISON, FIXTURE_CUDA};
+	static bool said;
 
-		if (which == ON_CUDA)
+	for (size_t i = 0; i < (device_cuda_count() > 0 ? 3 : 2); i++) {
+		TEST_BLOCK;
+		struct device *dev = fixture_device(devices[i], devices[i] == FIXTURE_POISON ? 2 : 3);
+
+		if (devices[i] == FIXTURE_CUDA)
 			print_message("on %s\n", dev->name);
 		body(dev);
-		test_device_close(which, dev);
 	}
+	if (device_cuda_count() == 0 && !said)
+		print_message("skipped: on CUDA: no CUDA device\n");
+	said = true;
 }
 
 #define ON_DEVICES(name_, dev_, ...)                                                                                             \

@@ -63,9 +63,8 @@ static inline struct grid events_grid(const struct events_setup *s)
 /* Fill the positions of the detectors: rings, half a detector turned so that no line is exactly at 45 degrees. */
 static inline float *events_detectors(void)
 {
-	float *p = malloc(3 * EVENTS_DETECTORS * sizeof(*p));
+	float *p = test_memory(3 * EVENTS_DETECTORS * sizeof(*p));
 
-	assert_non_null(p);
 	for (int i = 0; i < EVENTS_DETECTORS; i++) {
 		double angle = 2 * M_PI * (i % EVENTS_RING + 0.27) / EVENTS_RING;
 
@@ -79,9 +78,8 @@ static inline float *events_detectors(void)
 /* Random events: any pairs, of which one in 64 is of two detectors above each other, and TOF bins. */
 static inline struct event *events_list(size_t n, int tof_bins, uint32_t seed)
 {
-	struct event *e = malloc(n * sizeof(*e));
+	struct event *e = test_memory(n * sizeof(*e));
 
-	assert_non_null(e);
 	for (size_t i = 0; i < n; i++) {
 		int a = (int)(events_random(&seed) % EVENTS_DETECTORS), b = (int)(events_random(&seed) % EVENTS_DETECTORS);
 
@@ -201,9 +199,8 @@ struct events_case {
 /* Random values from -1 to 1, with 0 in the padding of columns. */
 static inline float *events_volume(const struct grid *g, uint32_t seed)
 {
-	float *x = calloc(grid_size(g), sizeof(*x));
+	float *x = test_zeros(grid_size(g), sizeof(*x));
 
-	assert_non_null(x);
 	for (size_t i = 0; i < grid_size(g); i++)
 		if (i % grid_column(g) < (size_t)g->n[2])
 			x[i] = (float)(2 * events_uniform(&seed) - 1);
@@ -212,9 +209,8 @@ static inline float *events_volume(const struct grid *g, uint32_t seed)
 
 static inline float *events_values(size_t n, uint32_t seed)
 {
-	float *y = malloc(n * sizeof(*y));
+	float *y = test_memory(n * sizeof(*y));
 
-	assert_non_null(y);
 	for (size_t i = 0; i < n; i++)
 		y[i] = (float)(2 * events_uniform(&seed) - 1);
 	return y;
@@ -225,7 +221,6 @@ static inline void events_open(struct device *dev, const struct events_setup *s,
 {
 	struct events_case c = {.dev = dev, .grid = events_grid(s), .tof = s->tof, .n = n};
 	float *x = events_volume(&c.grid, 5), *y = events_values(n, 7);
-	struct err err = {0};
 
 	for (size_t i = 0; s->beams && i < n; i += 1009) /* beside others that are small */
 		y[i] *= 100;
@@ -235,42 +230,24 @@ static inline void events_open(struct device *dev, const struct events_setup *s,
 	c.events = fixture_upload(dev, (const float *)(const void *)c.list, n * EVENT_FLOATS);
 	c.x = fixture_upload(dev, x, grid_size(&c.grid));
 	c.y = fixture_upload(dev, y, n);
-	free(x);
-	free(y);
 	*ret = c;
-	if (dev->ops->events_create(dev,
-				    &(struct events_spec){.grid = &ret->grid,
-							  .fov_radius = EVENTS_FOV,
-							  .tof = s->tof,
-							  .detectors = &ret->detectors,
-							  .batch = n,
-							  .deterministic = deterministic},
-				    &ret->a, &err) < 0)
-		fail_msg("%s", err.msg);
+	ret->a = fixture_events(dev, &(struct events_spec){.grid = &ret->grid,
+							   .fov_radius = EVENTS_FOV,
+							   .tof = s->tof,
+							   .detectors = &ret->detectors,
+							   .batch = n,
+							   .deterministic = deterministic});
 	if (s->beams) {
 		assert_int_equal(dev->ops->events_sort(ret->a, &ret->events, NULL), 0);
-		free(ret->list);
 		ret->list = (struct event *)(void *)fixture_download(&ret->events);
 	}
-}
-
-static inline void events_close(struct events_case *c)
-{
-	c->dev->ops->events_free(c->a);
-	buf_release(&c->detectors);
-	buf_release(&c->events);
-	buf_release(&c->x);
-	buf_release(&c->y);
-	free(c->host_detectors);
-	free(c->list);
 }
 
 /* Return a_e x of each event by the definition. */
 static inline double *events_forward_reference(const struct events_case *c, const float *x)
 {
-	double *y = calloc(c->n, sizeof(*y));
+	double *y = test_zeros(c->n, sizeof(*y));
 
-	assert_non_null(y);
 	for (size_t i = 0; i < c->n; i++) {
 		struct events_sum s = {x, 0};
 
@@ -283,9 +260,8 @@ static inline double *events_forward_reference(const struct events_case *c, cons
 /* Return the sum of q_e a_e by the definition. */
 static inline double *events_back_reference(const struct events_case *c, const float *q)
 {
-	double *x = calloc(grid_size(&c->grid), sizeof(*x));
+	double *x = test_zeros(grid_size(&c->grid), sizeof(*x));
 
-	assert_non_null(x);
 	for (size_t i = 0; i < c->n; i++) {
 		struct events_adding s = {x, q[i]};
 
@@ -323,27 +299,19 @@ static inline void events_check_definition(struct events_case *c)
 	difference = events_difference(found, sum, c->x.n);
 	if (!(difference < EVENTS_TOL + 0x1p-24 * (1 + most) / most))
 		fail_msg("back: %g of the largest sum, %g", difference, most);
-	free(found);
 	assert_int_equal(c->dev->ops->upload(&c->x, x, NULL), 0);
 	assert_int_equal(c->dev->ops->events_forward(c->a, &c->events, &c->x, &c->y, NULL), 0);
 	found = fixture_download(&c->y);
 	assert_true(events_difference(found, y, c->n) < EVENTS_TOL);
-	free(found);
-	free(x);
-	free(q);
-	free(y);
-	free(sum);
 }
 
 /* <A x, q> = <x, A'q> with values of both signs, relative to the norms of A x and q. */
 static inline void events_check_adjoint(struct events_case *c)
 {
 	const struct device_ops *v = c->dev->ops;
-	struct buf p, back;
+	struct buf p = fixture_upload(c->dev, NULL, c->n), back = fixture_upload(c->dev, NULL, c->x.n);
 	double forward, backward, p2, q2;
 
-	assert_int_equal(v->alloc(c->dev, c->n, &p, NULL), 0);
-	assert_int_equal(v->alloc(c->dev, c->x.n, &back, NULL), 0);
 	assert_int_equal(v->fill(&back, 0, NULL), 0);
 	assert_int_equal(v->events_forward(c->a, &c->events, &c->x, &p, NULL), 0);
 	assert_int_equal(v->events_back(c->a, &c->events, &c->y, &back, NULL), 0);
@@ -352,8 +320,6 @@ static inline void events_check_adjoint(struct events_case *c)
 	v->dot(&p, &p, &p2, NULL);
 	v->dot(&c->y, &c->y, &q2, NULL);
 	assert_near(forward, backward, 1e-5 * sqrt(p2 * q2));
-	buf_release(&p);
-	buf_release(&back);
 }
 
 /* The fused pass is forward, 1 / (p + add) above the floor, and back. */
@@ -366,7 +332,7 @@ static inline void events_check_ratio(struct events_case *c)
 	double *expected;
 
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(v->alloc(c->dev, c->x.n, &sum[i], NULL), 0);
+		sum[i] = fixture_upload(c->dev, NULL, c->x.n);
 		assert_int_equal(v->fill(&sum[i], 1, NULL), 0);
 	}
 	assert_int_equal(v->events_forward(c->a, &c->events, &c->x, &c->y, NULL), 0);
@@ -376,19 +342,12 @@ static inline void events_check_ratio(struct events_case *c)
 	assert_int_equal(v->upload(&c->y, p, NULL), 0);
 	assert_int_equal(v->events_back(c->a, &c->events, &c->y, &sum[0], NULL), 0);
 	assert_int_equal(v->events_ratio(c->a, &c->events, floor, &c->x, &sum[1], NULL), 0);
-	free(p);
 	p = fixture_download(&sum[0]);
 	found = fixture_download(&sum[1]);
-	expected = malloc(c->x.n * sizeof(*expected));
-	assert_non_null(expected);
+	expected = test_memory(c->x.n * sizeof(*expected));
 	for (size_t i = 0; i < c->x.n; i++)
 		expected[i] = p[i];
 	assert_true(events_difference(found, expected, c->x.n) < EVENTS_TOL);
-	free(p);
-	free(found);
-	free(expected);
-	buf_release(&sum[0]);
-	buf_release(&sum[1]);
 }
 
 static inline int events_compare(const void *a, const void *b)
@@ -406,7 +365,6 @@ static inline void events_check_sorted(struct events_case *c)
 	qsort(c->list, c->n, sizeof(*c->list), events_compare);
 	qsort(sorted, c->n, sizeof(*sorted), events_compare);
 	assert_memory_equal(sorted, c->list, c->n * sizeof(*sorted));
-	free(sorted);
 }
 
 #endif

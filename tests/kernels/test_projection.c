@@ -55,33 +55,14 @@ struct fixture {
 
 static struct buf random_buf(struct device *dev, size_t n, uint32_t seed, float lo, float hi)
 {
-	float *host = malloc(n * sizeof(*host));
-	struct buf b = fixture_upload(dev, NULL, n);
-
-	assert_non_null(host);
-	for (size_t i = 0; i < n; i++)
-		host[i] = fixture_uniform(&seed, lo, hi);
-	assert_int_equal(dev->ops->upload(&b, host, NULL), 0);
-	free(host);
-	return b;
+	return fixture_upload(dev, fixture_floats(n, seed, lo, hi), n);
 }
 
 /* Return the largest difference divided by the largest value of b; infinity if a value is NaN. */
 static double difference(const struct buf *a, const struct buf *b)
 {
-	float *x = fixture_download(a), *y = fixture_download(b);
-	double most = 0, scale = 0;
-
 	assert_true(a->n == b->n);
-	for (size_t i = 0; i < a->n; i++) {
-		double d = fabs((double)x[i] - y[i]);
-
-		most = d >= most ? d : d < most ? most : INFINITY;
-		scale = fmax(scale, fabs(y[i]));
-	}
-	free(x);
-	free(y);
-	return scale > 0 ? most / scale : most;
+	return fixture_difference(fixture_download(a), fixture_download(b), a->n);
 }
 
 /* Turn the detector around its middle. */
@@ -118,9 +99,8 @@ static void setup_fixture(struct fixture *f, const struct setup *s, struct devic
 	f->y = random_buf(dev, f->n_out, 2, 0.5f, 3);
 	f->row = random_buf(dev, f->n_out, 3, 10, 30);
 	f->mask = fixture_upload(dev, NULL, f->n_out);
-	f->mask_host = malloc(f->n_out * sizeof(float));
+	f->mask_host = test_memory(f->n_out * sizeof(float));
 	y = fixture_download(&f->y);
-	assert_non_null(f->mask_host);
 	for (size_t i = 0; i < f->n_out; i++) {
 		float of_ten = fixture_uniform(&seed, 0, 10);
 
@@ -128,26 +108,11 @@ static void setup_fixture(struct fixture *f, const struct setup *s, struct devic
 		y[i] = f->mask_host[i] > 0 ? y[i] : NAN;
 	}
 	assert_int_equal(f->v->upload(&f->mask, f->mask_host, NULL) | f->v->upload(&f->y, y, NULL), 0);
-	free(y);
 	f->bins = fixture_upload(dev, NULL, f->n_out);
 	for (int i = 0; i < 2; i++) {
 		f->volume[i] = fixture_upload(dev, NULL, f->n_in);
 		f->pair[i] = fixture_upload(dev, NULL, 2 * f->n_out);
 	}
-}
-
-static void clear_fixture(struct fixture *f)
-{
-	buf_release(&f->x);
-	buf_release(&f->y);
-	buf_release(&f->row);
-	buf_release(&f->mask);
-	buf_release(&f->bins);
-	for (int i = 0; i < 2; i++) {
-		buf_release(&f->volume[i]);
-		buf_release(&f->pair[i]);
-	}
-	free(f->mask_host);
 }
 
 /* The views [first, first + n); `masked`: with the fixture's mask. */
@@ -160,31 +125,21 @@ static struct projection *project(const struct fixture *f, enum projection_model
 				       .n_views = n,
 				       .grid = &f->s->grid,
 				       .mask = masked ? part : NULL};
-	struct projection *a = NULL;
-	struct err err = {0};
 
 	*part = buf_part(&f->mask, (size_t)first * scan_view_size(&f->scan), (size_t)n * scan_view_size(&f->scan));
-	if (f->v->projection_create(f->dev, &spec, &a, &err) < 0)
-		print_error("%s: %s\n", f->s->name, err.msg);
-	assert_non_null(a);
-	return a;
+	return fixture_projection(f->dev, &spec);
 }
 
 static void each(void (*test)(struct fixture *f, enum projection_model model))
 {
 	for (int poison = 0; poison < 2; poison++) {
 		for (size_t i = 0; i < N_SETUPS; i++) {
-			struct device *dev = NULL;
+			TEST_BLOCK;
 			struct fixture f;
 
-			assert_int_equal(poison ? device_poison_open(2, &dev, NULL) : device_cpu_open(3, &dev, NULL), 0);
-			setup_fixture(&f, &setups[i], dev);
+			setup_fixture(&f, &setups[i], fixture_device(poison ? FIXTURE_POISON : FIXTURE_CPU, poison ? 2 : 3));
 			for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
 				test(&f, model);
-			clear_fixture(&f);
-			if (poison)
-				assert_int_equal(device_poison_check(dev, NULL), 0);
-			device_close(dev);
 		}
 	}
 }
@@ -201,13 +156,8 @@ static void forward_adds_one(struct fixture *f, enum projection_model model)
 	got = fixture_download(&sum);
 	for (size_t i = 0; i < f->n_out; i++)
 		assert_true(f->mask_host[i] > 0 ? got[i] >= old[i] : got[i] == old[i]);
-	free(got);
 	assert_int_equal(f->v->axpy(1, &f->bins, &before, NULL), 0);
 	assert_true(difference(&sum, &before) <= ADD_TOL);
-	free(old);
-	buf_release(&sum);
-	buf_release(&before);
-	f->v->projection_free(a);
 }
 
 TEST(forward_adds)
@@ -222,9 +172,9 @@ static void sums_are_adjoints_one(struct fixture *f, enum projection_model model
 	struct buf part, q = fixture_upload(f->dev, NULL, f->n_out), d = fixture_upload(f->dev, NULL, f->n_out),
 			 want = fixture_upload(f->dev, NULL, f->n_in);
 	struct projection *a = project(f, model, 0, VIEWS, true, &part);
-	float *p, *y = fixture_download(&f->y), *hq = malloc(f->n_out * sizeof(float)), *hd = malloc(f->n_out * sizeof(float));
+	float *p, *y = fixture_download(&f->y), *hq = test_memory(f->n_out * sizeof(float)),
+		  *hd = test_memory(f->n_out * sizeof(float));
 
-	assert_true(hq && hd);
 	assert_int_equal(f->v->forward(a, &f->x, false, &f->bins, NULL), 0);
 	assert_int_equal(f->v->make_pair(a, &rule, &f->y, &f->bins, NULL, &f->pair[0], NULL), 0);
 	assert_int_equal(f->v->back_sums(a, &f->pair[0], false, &f->volume[0], &f->volume[1], NULL), 0);
@@ -238,14 +188,6 @@ static void sums_are_adjoints_one(struct fixture *f, enum projection_model model
 	assert_true(difference(&f->volume[0], &want) <= FUSED_TOL);
 	assert_int_equal(f->v->adjoint(a, &d, false, &want, NULL), 0);
 	assert_true(difference(&f->volume[1], &want) <= FUSED_TOL);
-	free(p);
-	free(y);
-	free(hq);
-	free(hd);
-	buf_release(&q);
-	buf_release(&d);
-	buf_release(&want);
-	f->v->projection_free(a);
 }
 
 TEST(sums_are_adjoints)
@@ -274,22 +216,14 @@ static void sums_add_up_one(struct fixture *f, enum projection_model model)
 
 		assert_int_equal(f->v->make_pair(some, &rule, &y, &p, NULL, &pair, NULL), 0);
 		assert_int_equal(f->v->back_sums(some, &pair, first > 0, &f->volume[0], &f->volume[1], NULL), 0);
-		f->v->projection_free(some);
 		at += bins;
 	}
 	a = fixture_download(&num);
 	b = fixture_download(&f->volume[0]);
 	assert_memory_equal(a, b, f->n_in * sizeof(float));
-	free(a);
-	free(b);
 	a = fixture_download(&den);
 	b = fixture_download(&f->volume[1]);
 	assert_memory_equal(a, b, f->n_in * sizeof(float));
-	free(a);
-	free(b);
-	buf_release(&num);
-	buf_release(&den);
-	f->v->projection_free(all);
 }
 
 TEST(sums_add_up)
@@ -335,13 +269,7 @@ static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 		got = fixture_download(&fused);
 		for (size_t i = 0; i < f->n_in; i++)
 			assert_true((got[i] == 0) == (x[i] == 0));
-		free(x);
-		free(got);
-		free(pair);
 	}
-	buf_release(&plain);
-	buf_release(&fused);
-	f->v->projection_free(a);
 }
 
 TEST(fused_is_plain)
@@ -352,7 +280,7 @@ TEST(fused_is_plain)
 /* Rules that do not use line integrals do not read the volume. */
 TEST(no_line_no_volume)
 {
-	struct device *dev = NULL;
+	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	struct fixture f;
 	struct buf part;
 	struct projection *a;
@@ -360,7 +288,6 @@ TEST(no_line_no_volume)
 	struct err err = {0};
 	float *pair;
 
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	setup_fixture(&f, &setups[0], dev);
 	a = project(&f, PROJECTION_SLICES, 0, VIEWS, true, &part);
 	assert_int_equal(f.v->forward_pair(a, &rule, &f.volume[0], &f.y, &f.row, &f.pair[0], NULL), 0); /* a volume of NaN */
@@ -369,7 +296,6 @@ TEST(no_line_no_volume)
 	pair = fixture_download(&f.pair[0]);
 	for (size_t i = 0; i < 2 * f.n_out; i++)
 		assert_true(isfinite(pair[i]));
-	free(pair);
 	assert_error(f.v->make_pair(a, &rule, &f.y, NULL, NULL, &f.pair[1], &err), &err, EINVAL, "length");
 	part = buf_part(&f.pair[1], 0, f.n_out);
 	assert_int_equal(f.v->make_pair(a, &rule, &f.y, NULL, &f.row, &part, &err), -EINVAL);
@@ -378,9 +304,6 @@ TEST(no_line_no_volume)
 	rule.kind = RULE_SART; /* with no relaxation */
 	assert_int_equal(f.v->forward_pair(a, &rule, &f.x, &f.y, &f.row, &f.pair[0], &err), -EINVAL);
 	assert_int_equal(f.v->back_update(a, &rule, &f.pair[0], &f.x, &err), -EINVAL);
-	f.v->projection_free(a);
-	clear_fixture(&f);
-	device_close(dev);
 }
 
 /* The position of bin (u, v) of a view in the middle plane of a slice, in mm. */
@@ -447,8 +370,8 @@ static enum mark mark_of(const struct fixture *f, const struct shadows *s, const
 static enum mark *marks_of(const struct fixture *f, const float *mask)
 {
 	const struct grid *g = &f->s->grid;
-	enum mark *mark = malloc(f->n_in * sizeof(*mark));
-	struct shadows s = {malloc(f->n_out * sizeof(*s.at)), malloc(f->n_out * sizeof(*s.next))};
+	enum mark *mark = test_memory(f->n_in * sizeof(*mark));
+	struct shadows s = {test_memory(f->n_out * sizeof(*s.at)), test_memory(f->n_out * sizeof(*s.next))};
 	size_t at = 0;
 
 	assert_true(mark && s.at && s.next);
@@ -461,8 +384,6 @@ static enum mark *marks_of(const struct fixture *f, const float *mask)
 				mark[at++] = mark_of(f, &s, mask, voxel);
 			}
 	}
-	free(s.at);
-	free(s.next);
 	return mark;
 }
 
@@ -504,11 +425,9 @@ static void mark_and_check(struct fixture *f, int which, enum projection_model m
 		struct projection *a = project(f, model, group[s].first, group[s].n, which < 2, &part);
 
 		assert_int_equal(f->v->mark(a, &f->volume[0], NULL), 0);
-		f->v->projection_free(a);
 	}
 	got = fixture_download(&f->volume[0]);
 	check_marks(f, mark, which < 2, before, got);
-	free(got);
 }
 
 /* The marks are the same on all devices and in both models, so they are computed once. */
@@ -517,14 +436,11 @@ static void check_setup(const struct setup *s)
 	enum mark *mark[3] = {NULL};
 
 	for (int poison = 0; poison < 2; poison++) {
-		struct device *dev = NULL;
 		struct fixture f;
 		float *before;
 
-		assert_int_equal(poison ? device_poison_open(2, &dev, NULL) : device_cpu_open(3, &dev, NULL), 0);
-		setup_fixture(&f, s, dev);
-		before = malloc(f.n_in * sizeof(*before));
-		assert_non_null(before);
+		setup_fixture(&f, s, fixture_device(poison ? FIXTURE_POISON : FIXTURE_CPU, poison ? 2 : 3));
+		before = test_memory(f.n_in * sizeof(*before));
 		for (int which = 0; which < 3; which++) {
 			make_marked(&f, which, before);
 			if (!mark[which])
@@ -532,14 +448,7 @@ static void check_setup(const struct setup *s)
 			for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
 				mark_and_check(&f, which, model, mark[which], before);
 		}
-		free(before);
-		clear_fixture(&f);
-		if (poison)
-			assert_int_equal(device_poison_check(dev, NULL), 0);
-		device_close(dev);
 	}
-	for (int which = 0; which < 3; which++)
-		free(mark[which]);
 }
 
 TEST(marks)
@@ -554,19 +463,15 @@ TEST(marks)
 TEST(marks_want_slices)
 {
 	const struct setup high = {"through the source", 9, 9, 1, {{9, 9, 9}, {1, 1, 100}, {0, -4.5, 17}}};
-	struct device *dev = NULL;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct fixture f;
 	struct buf part;
 	struct projection *a;
 	struct err err = {0};
 
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	setup_fixture(&f, &high, dev);
 	a = project(&f, PROJECTION_EXACT, 0, VIEWS, false, &part);
 	assert_error(f.v->mark(a, &f.x, &err), &err, EINVAL, "view 0");
 	part = buf_part(&f.x, 0, 5);
 	assert_int_equal(f.v->mark(a, &part, &err), -EINVAL);
-	f.v->projection_free(a);
-	clear_fixture(&f);
-	device_close(dev);
 }

@@ -21,9 +21,8 @@ static int by_value(const void *a, const void *b)
 static void brute_force(const struct grid *g, const double a[3], const double b[3], double *ret_length)
 {
 	size_t n = 2, planes = (size_t)(g->n[0] + g->n[1] + g->n[2] + 3) + 2;
-	double *t = malloc(planes * sizeof(*t)), span = 0;
+	double *t = test_memory(planes * sizeof(*t)), span = 0;
 
-	assert_non_null(t);
 	memset(ret_length, 0, grid_size(g) * sizeof(*ret_length));
 	t[0] = 0;
 	t[1] = 1;
@@ -51,7 +50,6 @@ static void brute_force(const struct grid *g, const double a[3], const double b[
 		if (inside)
 			ret_length[voxel] += (t[i] - t[i - 1]) * sqrt(span);
 	}
-	free(t);
 }
 
 /* Length of the segment in the grid's box: slabs. */
@@ -95,18 +93,14 @@ static double walk(const struct grid *g, const struct voxel_box *box, const doub
 static void check_ray(const struct grid *g, const double a[3], const double b[3])
 {
 	struct voxel_box whole = voxel_box_whole(g);
-	double *expect = malloc(grid_size(g) * sizeof(double)), *found = malloc(grid_size(g) * sizeof(double)), sum,
+	double *expect = test_memory(grid_size(g) * sizeof(double)), *found = test_memory(grid_size(g) * sizeof(double)), sum,
 	       want = chord(g, a, b);
 
-	assert_non_null(expect);
-	assert_non_null(found);
 	brute_force(g, a, b, expect);
 	sum = walk(g, &whole, a, b, found);
 	for (size_t i = 0; i < grid_size(g); i++)
 		assert_near(found[i], expect[i], LENGTH_TOL);
 	assert_near(sum, want, CHORD_TOL * want + LENGTH_TOL);
-	free(expect);
-	free(found);
 }
 
 /* Every ray of a small scan of several views, with a moving detector, some of them beside the volume. */

@@ -28,9 +28,8 @@ static size_t index_of(const struct grid *g, int i, int j, int k)
 /* Random; the padding is NaN. */
 static float *random_volume(const struct grid *g, uint32_t seed, float lo, float hi)
 {
-	float *host = malloc(grid_size(g) * sizeof(*host));
+	float *host = test_memory(grid_size(g) * sizeof(*host));
 
-	assert_non_null(host);
 	for (size_t i = 0; i < grid_size(g); i++)
 		host[i] = is_padding(g, i) ? NAN : fixture_uniform(&seed, lo, hi);
 	return host;
@@ -52,16 +51,10 @@ static double dot(const struct grid *g, const float *a, const float *b)
 
 static void everywhere(void (*test)(struct device *dev, const struct grid *g))
 {
-	struct device *dev;
+	for (size_t i = 0; i < N_GRIDS * FIXTURE_DEVICES; i++) {
+		TEST_BLOCK;
 
-	for (size_t i = 0; i < N_GRIDS; i++) {
-		assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
-		test(dev, &grids[i]);
-		device_close(dev);
-		assert_int_equal(device_poison_open(2, &dev, NULL), 0);
-		test(dev, &grids[i]);
-		assert_int_equal(device_poison_check(dev, NULL), 0);
-		device_close(dev);
+		test(fixture_device(i % 2 ? FIXTURE_POISON : FIXTURE_CPU, 2), &grids[i / 2]);
 	}
 }
 
@@ -69,14 +62,9 @@ static float *blurred(struct device *dev, const struct grid *g, const double sig
 {
 	struct buf x = fixture_upload(dev, from, grid_size(g)), work = fixture_upload(dev, NULL, grid_size(g)),
 		   ret = fixture_upload(dev, NULL, grid_size(g));
-	float *host;
 
 	assert_int_equal(dev->ops->blur(&x, g, sigma, &work, &ret, NULL), 0);
-	host = fixture_download(&ret);
-	buf_release(&x);
-	buf_release(&work);
-	buf_release(&ret);
-	return host;
+	return fixture_download(&ret);
 }
 
 /* The blur of a point is the product of three normalised kernels. */
@@ -116,12 +104,6 @@ static void check_blur(struct device *dev, const struct grid *g)
 
 					assert_near((double)spread[index_of(g, i, j, k)], point_spread(g, sigmas[s], d), 1e-6);
 				}
-		free(x);
-		free(y);
-		free(at);
-		free(bx);
-		free(by);
-		free(spread);
 	}
 }
 
@@ -137,9 +119,8 @@ TEST(test_blur_width)
 	const double sigma[3] = {2.5, 3.5, 5};
 	float *at = random_volume(&g, 1, 0, 0), *spread;
 	double sum = 0, second[3] = {0};
-	struct device *dev;
+	struct device *dev = fixture_device(FIXTURE_CPU, 0);
 
-	assert_int_equal(device_cpu_open(0, &dev, NULL), 0);
 	at[index_of(&g, 30, 30, 30)] = 1;
 	spread = blurred(dev, &g, sigma, at);
 	for (int k = 0; k < 61; k++)
@@ -155,9 +136,6 @@ TEST(test_blur_width)
 	assert_near(sum, 1, SUM_TOL);
 	for (int c = 0; c < 3; c++)
 		assert_near(sqrt(second[c]), sigma[c], 2e-3 * sigma[c]);
-	free(at);
-	free(spread);
-	device_close(dev);
 }
 
 /* R and c of kernels/prior.h in double, from the definition: of the voxels from lo to hi. */
@@ -230,12 +208,11 @@ static void check_prior_kind(struct device *dev, const struct grid *g, const str
 {
 	size_t n = grid_size(g);
 	float *host = random_volume(g, 11, 0.1f, 1), *sums[3];
-	double *x = malloc(n * sizeof(*x)), *bound = calloc(n, sizeof(*bound)), most = 0;
+	double *x = test_memory(n * sizeof(*x)), *bound = test_zeros(n, sizeof(*bound)), most = 0;
 	uint32_t seed = 2;
 	struct buf at, num = fixture_upload(dev, NULL, n), den = fixture_upload(dev, NULL, n),
 		       alone = fixture_upload(dev, NULL, n);
 
-	assert_true(x && bound);
 	for (size_t i = 0; i < n; i++) {
 		if (!is_padding(g, i) && i && fixture_uniform(&seed, 0, 1) < 0.2f)
 			host[i] = 0; /* outside the support */
@@ -271,15 +248,6 @@ static void check_prior_kind(struct device *dev, const struct grid *g, const str
 		assert_near((double)(NUM - sums[2][here]), slope, 1e-5 * most + 1e-6);
 		assert_true(slope <= bound[here] / 2);
 	}
-	for (int i = 0; i < 3; i++)
-		free(sums[i]);
-	free(host);
-	free(x);
-	free(bound);
-	buf_release(&at);
-	buf_release(&num);
-	buf_release(&den);
-	buf_release(&alone);
 }
 
 static void check_prior(struct device *dev, const struct grid *g)
@@ -311,10 +279,6 @@ static void check_part(struct device *dev, const struct grid *g, const struct pr
 	assert_int_equal(dev->ops->prior_sums(prior, &x, &part, halo, true, &num, &den, NULL), 0);
 	found = fixture_download(&num);
 	assert_memory_equal(found, whole + at, size * sizeof(float));
-	free(found);
-	buf_release(&x);
-	buf_release(&num);
-	buf_release(&den);
 }
 
 static void check_prior_parts(struct device *dev, const struct grid *g)
@@ -331,12 +295,7 @@ static void check_prior_parts(struct device *dev, const struct grid *g)
 		for (int slices = 1; slices <= g->n[2]; slices++)
 			for (int first = 0; first + slices <= g->n[2]; first++)
 				check_part(dev, g, &priors[i], first, slices, host, whole);
-		free(whole);
 	}
-	free(host);
-	buf_release(&x);
-	buf_release(&num);
-	buf_release(&den);
 }
 
 TEST(test_prior_parts)
@@ -414,7 +373,7 @@ static void check_interpolated(struct device *dev)
 		host[i] = fixture_uniform(&seed, -1, 2);
 	y = fixture_upload(dev, host, 4 * 21 * 6);
 	ret = fixture_upload(dev, NULL, grid_size(&b.grid));
-	assert_int_equal(dev->ops->projection_create(dev, &spec, &a, NULL), 0);
+	a = fixture_projection(dev, &spec);
 	for (int pass = 1; pass <= 2; pass++) {
 		double most = 0;
 
@@ -430,27 +389,16 @@ static void check_interpolated(struct device *dev)
 					assert_near((double)x[index_of(&b.grid, i, j, k)], expect, 3e-6);
 				}
 		assert_true(most > 1);
-		free(x);
 	}
-	dev->ops->projection_free(a);
 	b.planes[5].rise = 1;
-	assert_int_equal(dev->ops->projection_create(dev, &spec, &a, NULL), 0);
+	a = fixture_projection(dev, &spec);
 	assert_int_equal(dev->ops->back_interpolated(a, &y, false, &ret, NULL), -EINVAL);
-	dev->ops->projection_free(a);
-	buf_release(&y);
-	buf_release(&ret);
 }
 
 TEST(test_interpolated)
 {
-	struct device *dev;
-
-	assert_int_equal(device_cpu_open(3, &dev, NULL), 0);
-	check_interpolated(dev);
-	device_close(dev);
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
-	check_interpolated(dev);
-	device_close(dev);
+	check_interpolated(fixture_device(FIXTURE_CPU, 3));
+	check_interpolated(fixture_device(FIXTURE_POISON, 2));
 }
 
 /* Invalid arguments are rejected with a message that names them. */
@@ -461,10 +409,9 @@ TEST(test_refused)
 	const struct prior flat = {.beta = 1, .gamma = 2, .across = 1}, level = {.beta = 1, .kind = PRIOR_QUADRATIC};
 	const int halo[2] = {1, 0};
 	struct err err = {0};
-	struct device *dev;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct buf x, y, z, little;
 
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	x = fixture_upload(dev, NULL, grid_size(g));
 	y = fixture_upload(dev, NULL, grid_size(g));
 	z = fixture_upload(dev, NULL, grid_size(g));
@@ -479,9 +426,4 @@ TEST(test_refused)
 	assert_int_equal(dev->ops->prior_sums(&priors[0], &x, g, NULL, true, &little, NULL, &err), -EINVAL);
 	assert_int_equal(dev->ops->prior_sums(&priors[0], &x, g, NULL, true, &y, &little, &err), -EINVAL);
 	assert_int_equal(dev->ops->prior_sums(&priors[0], &x, g, halo, true, &y, NULL, &err), -EINVAL);
-	buf_release(&x);
-	buf_release(&y);
-	buf_release(&z);
-	buf_release(&little);
-	device_close(dev);
 }

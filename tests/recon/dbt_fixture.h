@@ -10,29 +10,17 @@
 #include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
-/* The devices on which every operator test runs, and a GPU, which not every machine has. */
-enum { FIXTURE_CPU, FIXTURE_POISON, FIXTURE_DEVICES, FIXTURE_CUDA };
+TEST_GIVES_BACK(scan_free);
+TEST_GIVES_BACK(linop_free);
 
-static inline struct device *fixture_device(int which, int threads)
+static inline struct scan *fixture_dbt_scan(const struct dbt_geometry *g)
 {
-	struct device *dev = NULL;
+	struct scan *scan = NULL;
 	struct err err = {0};
 
-	assert_done(which == FIXTURE_CUDA     ? device_cuda_open(0, &dev, &err)
-		    : which == FIXTURE_POISON ? device_poison_open(threads, &dev, &err)
-					      : device_cpu_open(threads, &dev, &err),
-		    &err);
-	return dev;
-}
-
-static inline float *fixture_floats(size_t n, uint32_t seed, float lo, float hi)
-{
-	float *x = malloc((n ? n : 1) * sizeof(*x));
-
-	assert_non_null(x);
-	for (size_t i = 0; i < n; i++)
-		x[i] = lo + (hi - lo) * fixture_random(&seed);
-	return x;
+	assert_done(scan_create_dbt(g, &scan, &err), &err);
+	test_later(give_back_scan_free, scan);
+	return scan;
 }
 
 /* Create a scan of n_views from -25 to 25 degrees, with the source above the chest wall and distances of a Siemens system. The
@@ -48,11 +36,11 @@ static inline struct scan *fixture_turning_scan(int n_u, int n_v, double pitch, 
 				 .n_views = n_views,
 				 .angle = angle,
 				 .detector_ratio = ratio};
-	struct scan *scan = NULL;
+	struct scan *scan;
 
 	for (int i = 0; i < n_views; i++)
 		angle[i] = -25 + 50.0 * i / (n_views - 1);
-	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+	scan = fixture_dbt_scan(&g);
 	assert_true(scan->views[0].posed == (ratio != 0));
 	return scan;
 }
@@ -72,10 +60,8 @@ static inline struct scan *fixture_scan_at(int n_u, int n_v, double pitch, doubl
 				 .source_axis = 608.5,
 				 .n_views = 2,
 				 .angle = (double[]){angle, angle + 1}};
-	struct scan *scan = NULL;
 
-	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
-	return scan;
+	return fixture_dbt_scan(&g);
 }
 
 static inline struct linop *fixture_projector(struct device *dev, const struct projection_spec *spec)
@@ -83,24 +69,9 @@ static inline struct linop *fixture_projector(struct device *dev, const struct p
 	struct linop *op = NULL;
 	struct err err = {0};
 
-	if (projector_create(dev, spec, &op, &err) < 0)
-		print_error("%s\n", err.msg);
-	assert_non_null(op);
+	assert_done(projector_create(dev, spec, &op, &err), &err);
+	test_later(give_back_linop_free, op);
 	return op;
-}
-
-/* Return the largest difference, relative to the largest value of b. */
-static inline double fixture_difference(const float *a, const float *b, size_t n)
-{
-	double most = 0, scale = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		double d = fabs((double)a[i] - b[i]);
-
-		most = d >= most ? d : d < most ? most : INFINITY; /* NaN counts as infinite */
-		scale = fmax(scale, fabs(b[i]));
-	}
-	return scale > 0 ? most / scale : most;
 }
 
 /* A uniform volume as wide as the rays need: every bin has the analytic chord, height / cos. */
@@ -123,11 +94,6 @@ static inline void fixture_check_chords(struct device *dev, const struct project
 		want = spec->grid->n[2] * spec->grid->h[2] * sqrt(d2) / (a[2] - b[2]);
 		assert_near(got[i], want, 1e-5 * want);
 	}
-	free(got);
-	free(ones);
-	linop_free(op);
-	buf_release(&x);
-	buf_release(&p);
 }
 
 /* scan_create_dbt() refuses the geometry with this word. */
@@ -136,10 +102,8 @@ static inline void fixture_refuse_scan(const struct dbt_geometry *g, const char 
 	struct scan *scan = NULL;
 	struct err err = {0};
 
-	assert_int_equal(scan_create_dbt(g, &scan, &err), -EINVAL);
+	assert_error(scan_create_dbt(g, &scan, &err), &err, EINVAL, word);
 	assert_null(scan);
-	if (!strstr(err.msg, word))
-		fail_msg("'%s' does not name '%s'", err.msg, word);
 }
 
 #endif

@@ -92,12 +92,8 @@ static inline struct projection *create(struct fixture *f, enum projection_model
 				       .grid = &f->grid,
 				       .sampling = f->sampling,
 				       .sweeps = model != PROJECTION_EXACT};
-	struct projection *a = NULL;
-	struct err err = {0};
 
-	if (f->v->projection_create(f->dev, &spec, &a, &err) < 0)
-		fail_msg("%s", err.msg);
-	return a;
+	return fixture_projection(f->dev, &spec);
 }
 
 static inline size_t voxel(const struct fixture *f, size_t pixel, int u)
@@ -105,18 +101,10 @@ static inline size_t voxel(const struct fixture *f, size_t pixel, int u)
 	return pixel * lines_column(&f->grid) + (size_t)u;
 }
 
-static inline float *host(size_t n)
-{
-	float *x = malloc(n * sizeof(*x));
-
-	assert_non_null(x);
-	return x;
-}
-
 /* Return a volume of random values; the padding has the value `padding`. */
 static inline float *volume(const struct fixture *f, uint32_t seed, float padding)
 {
-	float *x = host(f->n_in);
+	float *x = test_memory(f->n_in * sizeof(*x));
 
 	for (size_t i = 0; i < f->n_in; i++)
 		x[i] = padding;
@@ -137,41 +125,27 @@ static inline void near(const float *got, const double *expect, size_t n, double
 			fail_msg("value %zu of %zu: %.9g, not %.9g (largest %g)", i, n, (double)got[i], expect[i], most);
 }
 
-static inline double *doubles(size_t n)
-{
-	double *x = calloc(n, sizeof(*x));
-
-	assert_non_null(x);
-	return x;
-}
-
 typedef void lines_test(struct fixture *f);
 
-static inline void on_device(struct device *dev, const struct cpu_rows *rows, const struct setup *s, lines_test *test)
+static inline void on_device(int which, int threads, const struct cpu_rows *rows, const struct setup *s, lines_test *test)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	TEST_BLOCK;
+	struct device *dev = fixture_device(which, threads);
+	struct fixture *f = test_zeros(1, sizeof(*f));
 
-	assert_non_null(f);
 	if (rows)
 		cpu_state(dev)->rows = rows;
 	set_up(f, s, dev);
 	test(f);
-	device_close(dev);
-	free(f);
 }
 
 /* Run a test on the poison device and with each instruction set. */
 static inline void everywhere(lines_test *test)
 {
-	struct device *dev;
-
 	for (size_t i = 0; i < N_SETUPS; i++) {
-		assert_int_equal(device_poison_open(3, &dev, NULL), 0);
-		on_device(dev, NULL, &setups[i], test);
-		for (int set = 0; cpu_rows_at(set) && i + 1 < N_SETUPS; set++) {
-			assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
-			on_device(dev, cpu_rows_at(set), &setups[i], test);
-		}
+		on_device(FIXTURE_POISON, 3, NULL, &setups[i], test);
+		for (int set = 0; cpu_rows_at(set) && i + 1 < N_SETUPS; set++)
+			on_device(FIXTURE_CPU, 2, cpu_rows_at(set), &setups[i], test);
 	}
 }
 

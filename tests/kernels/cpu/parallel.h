@@ -173,12 +173,8 @@ static inline struct projection *create(struct fixture *f, enum projection_model
 {
 	struct projection_spec spec = {
 		.model = model, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid, .tile = {tile, tile}};
-	struct projection *a = NULL;
-	struct err err = {0};
 
-	if (f->v->projection_create(f->dev, &spec, &a, &err) < 0)
-		fail_msg("%s", err.msg);
-	return a;
+	return fixture_projection(f->dev, &spec);
 }
 
 static inline bool is_padding(const struct grid *g, size_t i)
@@ -189,15 +185,11 @@ static inline bool is_padding(const struct grid *g, size_t i)
 /* Return a volume of random values in lo..hi (all equal if lo == hi); the padding is NaN. */
 static inline struct buf volume(struct fixture *f, uint32_t seed, float lo, float hi)
 {
-	float *host = malloc(f->n_in * sizeof(*host));
-	struct buf b;
+	float *host = test_memory(f->n_in * sizeof(*host));
 
-	assert_non_null(host);
 	for (size_t i = 0; i < f->n_in; i++)
 		host[i] = is_padding(&f->grid, i) ? NAN : fixture_uniform(&seed, lo, hi);
-	b = fixture_upload(f->dev, host, f->n_in);
-	free(host);
-	return b;
+	return fixture_upload(f->dev, host, f->n_in);
 }
 
 static inline bool exists(const struct fixture *f, size_t bin)
@@ -210,93 +202,60 @@ static inline bool exists(const struct fixture *f, size_t bin)
 /* Return bins of random values; NaN in bins without a ray. */
 static inline struct buf sinogram(struct fixture *f, uint32_t seed, float lo, float hi)
 {
-	float *host = malloc(f->n_out * sizeof(*host));
-	struct buf b;
+	float *host = test_memory(f->n_out * sizeof(*host));
 
-	assert_non_null(host);
 	for (size_t i = 0; i < f->n_out; i++)
 		host[i] = exists(f, i) ? fixture_uniform(&seed, lo, hi) : NAN;
-	b = fixture_upload(f->dev, host, f->n_out);
-	free(host);
-	return b;
+	return fixture_upload(f->dev, host, f->n_out);
 }
 
 static inline float *forward(struct fixture *f, struct projection *a, const struct buf *x)
 {
 	struct buf y = fixture_upload(f->dev, NULL, f->n_out);
-	float *host;
 
 	assert_int_equal(f->v->forward(a, x, false, &y, NULL), 0);
-	host = fixture_download(&y);
-	buf_release(&y);
-	return host;
+	return fixture_download(&y);
 }
 
 static inline float *back(struct fixture *f, struct projection *a, const struct buf *y)
 {
 	struct buf x = fixture_upload(f->dev, NULL, f->n_in);
-	float *host;
 
 	assert_int_equal(f->v->adjoint(a, y, false, &x, NULL), 0);
-	host = fixture_download(&x);
-	buf_release(&x);
-	return host;
-}
-
-/* Return the largest difference divided by the largest value of b; infinity if a value is NaN. */
-static inline double difference(const float *a, const float *b, size_t n)
-{
-	double most = 0, scale = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		double d = fabs((double)a[i] - b[i]);
-
-		most = d >= most ? d : d < most ? most : INFINITY;
-		scale = fmax(scale, fabs(b[i]));
-	}
-	return scale > 0 ? most / scale : most;
+	return fixture_download(&x);
 }
 
 typedef void parallel_test(struct fixture *f, const struct setup *s);
 
-/* Run a test with one setup on one device, then close the device. rows: the loops to use; NULL: those of the device. */
-static inline void on_device(struct device *dev, const struct cpu_rows *rows, const struct setup *s, int first,
+/* Run a test with one setup on one device. rows: the loops to use; NULL: those of the device. */
+static inline void on_device(int which, int threads, const struct cpu_rows *rows, const struct setup *s, int first,
 			     parallel_test *test)
 {
-	struct fixture *f = malloc(sizeof(*f));
+	TEST_BLOCK;
+	struct device *dev = fixture_device(which, threads);
+	struct fixture *f = test_memory(sizeof(*f));
 
-	assert_non_null(f);
 	if (rows)
 		cpu_state(dev)->rows = rows;
 	set_up(f, s, dev);
 	f->first = first;
 	test(f, s);
-	device_close(dev);
-	free(f);
 }
 
-/* Run a test for every setup on the poison device, which aborts the process if memory was overwritten. */
+/* Run a test for every setup on the poison device, which says if memory was overwritten. */
 static inline void once(parallel_test *test)
 {
-	struct device *dev;
-
-	for (size_t i = 0; i < N_SETUPS; i++) {
-		assert_int_equal(device_poison_open(2, &dev, NULL), 0);
-		on_device(dev, NULL, &setups[i], 0, test);
-	}
+	for (size_t i = 0; i < N_SETUPS; i++)
+		on_device(FIXTURE_POISON, 2, NULL, &setups[i], 0, test);
 }
 
 /* Run a test on the poison device, and, without the ray walk, with each instruction set. */
 static inline void everywhere(parallel_test *test)
 {
-	struct device *dev;
-
 	once(test);
 	for (size_t i = 0; i < N_SETUPS; i++)
-		for (int set = 0; cpu_rows_at(set); set++) {
-			assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
-			on_device(dev, cpu_rows_at(set), &setups[i], 1, test);
-		}
+		for (int set = 0; cpu_rows_at(set); set++)
+			on_device(FIXTURE_CPU, 1, cpu_rows_at(set), &setups[i], 1, test);
 }
 
 #endif

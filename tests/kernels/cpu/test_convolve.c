@@ -7,14 +7,15 @@
 /* Compare with two nested loops. */
 static void check_convolution(size_t outer, size_t inner, int n, int set)
 {
+	TEST_BLOCK;
 	size_t size = outer * (size_t)n * inner;
 	struct fixture f = {0};
-	float *y = host(size), *kernel = host((size_t)n), *got;
-	double *want = doubles(size);
+	float *y = test_memory(size * sizeof(float)), *kernel = test_memory((size_t)n * sizeof(float));
+	double *want = test_zeros(size, sizeof(double));
 	struct buf by, ret;
 	uint32_t seed = 11;
 
-	assert_int_equal(device_cpu_open(2, &f.dev, NULL), 0);
+	f.dev = fixture_device(FIXTURE_CPU, 2);
 	cpu_state(f.dev)->rows = cpu_rows_at(set);
 	f.v = f.dev->ops;
 	for (size_t i = 0; i < size; i++)
@@ -30,16 +31,8 @@ static void check_convolution(size_t outer, size_t inner, int n, int set)
 	by = fixture_upload(f.dev, y, size);
 	ret = fixture_upload(f.dev, NULL, size);
 	assert_int_equal(f.v->convolve(&by, outer, n, inner, kernel, false, &ret, NULL), 0);
-	got = fixture_download(&ret);
-	near(got, want, size, 3e-6);
+	near(fixture_download(&ret), want, size, 3e-6);
 	assert_int_equal(f.v->convolve(&by, outer, n, inner, kernel, false, &by, NULL), -EINVAL);
-	free(y);
-	free(kernel);
-	free(got);
-	free(want);
-	buf_release(&by);
-	buf_release(&ret);
-	device_close(f.dev);
 }
 
 TEST(test_convolve)

@@ -11,22 +11,6 @@
 #define N 4000
 #define N_CUDA 20000
 
-static struct device *cpu(int threads)
-{
-	struct device *dev = NULL;
-
-	assert_int_equal(device_cpu_open(threads, &dev, NULL), 0);
-	return dev;
-}
-
-static struct device *poison(int threads)
-{
-	struct device *dev = NULL;
-
-	assert_int_equal(device_poison_open(threads, &dev, NULL), 0);
-	return dev;
-}
-
 static void on_setup(struct device *dev, const struct events_setup *s, size_t n, bool deterministic,
 		     void (*each)(struct events_case *c))
 {
@@ -35,30 +19,26 @@ static void on_setup(struct device *dev, const struct events_setup *s, size_t n,
 	print_message("%s, %s%s\n", dev->ops->kind, s->name, deterministic ? ", repeatable" : "");
 	events_open(dev, s, n, deterministic, &c);
 	each(&c);
-	events_close(&c);
 }
 
 /* Run `each` on every setup: poison device, CPU with every instruction set, CUDA with and without repeatable sums. */
 static void on_each(void (*each)(struct events_case *c))
 {
 	for (size_t i = 0; i < N_EVENTS_SETUPS; i++) {
-		struct device *dev = poison(3);
+		TEST_BLOCK;
+		struct device *dev = fixture_device(FIXTURE_POISON, 3);
 
 		on_setup(dev, &events_setups[i], N, false, each);
-		assert_int_equal(device_poison_check(dev, NULL), 0);
-		device_close(dev);
 		for (int set = 0; cpu_rows_at(set); set++) {
-			dev = cpu(2);
+			dev = fixture_device(FIXTURE_CPU, 2);
 			cpu_state(dev)->rows = cpu_rows_at(set);
 			on_setup(dev, &events_setups[i], N, false, each);
-			device_close(dev);
 		}
-		if (test_devices() <= ON_CUDA)
+		if (device_cuda_count() == 0)
 			continue;
-		dev = test_device_open(ON_CUDA, 0);
+		dev = fixture_device(FIXTURE_CUDA, 0);
 		on_setup(dev, &events_setups[i], N_CUDA, false, each);
 		on_setup(dev, &events_setups[i], N_CUDA, true, each);
-		device_close(dev);
 	}
 }
 
@@ -87,17 +67,13 @@ static float *repeatable_sum(struct device *dev)
 {
 	struct events_case c;
 	struct buf sum;
-	float *x;
 
 	events_open(dev, &events_setups[1], N_CUDA, true, &c);
-	assert_int_equal(dev->ops->alloc(dev, c.x.n, &sum, NULL), 0);
+	sum = fixture_upload(dev, NULL, c.x.n);
 	assert_int_equal(dev->ops->fill(&sum, 0, NULL), 0);
 	assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
 	assert_int_equal(dev->ops->events_ratio(c.a, &c.events, 1e-3f, &c.x, &sum, NULL), 0);
-	x = fixture_download(&sum);
-	buf_release(&sum);
-	events_close(&c);
-	return x;
+	return fixture_download(&sum);
 }
 
 ON_DEVICES(repeatable, dev)
@@ -109,15 +85,14 @@ ON_DEVICES(repeatable, dev)
 		float *again = repeatable_sum(dev);
 
 		assert_memory_equal(first, again, grid_size(&g) * sizeof(*first));
-		free(again);
 	}
-	free(first);
 }
 
 /* Whether lines of some events meet the volume with a weight: errors are relative to the largest value. */
 static bool is_met(const struct events_setup *s, size_t n)
 {
-	struct device *dev = cpu(1);
+	TEST_BLOCK;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct events_case c;
 	float *ones;
 	double *y;
@@ -130,10 +105,6 @@ static bool is_met(const struct events_setup *s, size_t n)
 	y = events_forward_reference(&c, ones);
 	for (size_t i = 0; i < n; i++)
 		met += y[i] > 1; /* mm */
-	free(ones);
-	free(y);
-	events_close(&c);
-	device_close(dev);
 	return met >= 5;
 }
 
@@ -159,7 +130,8 @@ TEST(random_volumes)
 			continue;
 		met++;
 		for (int set = 0; cpu_rows_at(set); set++) {
-			struct device *dev = cpu(draw_int(&seed, 1, 4));
+			TEST_BLOCK;
+			struct device *dev = fixture_device(FIXTURE_CPU, draw_int(&seed, 1, 4));
 			struct events_case c;
 
 			cpu_state(dev)->rows = cpu_rows_at(set);
@@ -167,8 +139,6 @@ TEST(random_volumes)
 			events_check_definition(&c);
 			events_check_adjoint(&c);
 			events_check_ratio(&c);
-			events_close(&c);
-			device_close(dev);
 		}
 	}
 	assert_true(met > draw_cases(20)); /* at least half of them */
@@ -200,7 +170,7 @@ static double mean_distance(const struct events_case *c, const struct event *lis
 
 TEST(neighbours)
 {
-	struct device *dev = cpu(2);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct events_case c;
 	float *list;
 
@@ -217,30 +187,22 @@ TEST(neighbours)
 	qsort(c.list, c.n, sizeof(*c.list), events_compare);
 	qsort(list, c.n, sizeof(*c.list), events_compare);
 	assert_memory_equal(list, c.list, c.n * sizeof(*c.list));
-	free(list);
-	events_close(&c);
-	device_close(dev);
 }
 
 static float *back_with(int threads, size_t n, bool sort)
 {
-	struct device *dev = cpu(threads);
+	struct device *dev = fixture_device(FIXTURE_CPU, threads);
 	struct events_case c;
 	struct buf sum;
-	float *x;
 
 	events_open(dev, &events_setups[1], n, false, &c);
 	if (sort)
 		assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
 	assert_int_equal(dev->ops->events_back(c.a, &c.events, &c.y, &c.x, NULL), 0);
-	assert_int_equal(dev->ops->alloc(dev, c.x.n, &sum, NULL), 0);
+	sum = fixture_upload(dev, NULL, c.x.n);
 	assert_int_equal(dev->ops->copy(&c.x, &sum, NULL), 0);
 	assert_int_equal(dev->ops->events_ratio(c.a, &c.events, 1e-3f, &c.x, &sum, NULL), 0);
-	x = fixture_download(&sum);
-	buf_release(&sum);
-	events_close(&c);
-	device_close(dev);
-	return x;
+	return fixture_download(&sum);
 }
 
 TEST(threads)
@@ -254,9 +216,7 @@ TEST(threads)
 			float *many = back_with(n, 70000, sort);
 
 			assert_memory_equal(one, many, grid_size(&g) * sizeof(*one));
-			free(many);
 		}
-		free(one);
 	}
 }
 
@@ -265,7 +225,7 @@ TEST(threads)
 TEST(lists_of_several_passes)
 {
 	static const size_t ends[] = {CPU_EVENTS - 1, CPU_EVENTS, CPU_EVENTS + 1, 2 * CPU_EVENTS + 1};
-	struct device *dev = cpu(2);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct events_case c;
 	struct buf parts[2], whole[2]; /* of events_back(), events_ratio() */
 	float *volume;
@@ -302,19 +262,12 @@ TEST(lists_of_several_passes)
 		begin = ends[i];
 	}
 	assert_memory_not_equal(whole[0].mem, volume, c.x.n * sizeof(*volume));
-	for (int j = 0; j < 2; j++) {
-		buf_release(&parts[j]);
-		buf_release(&whole[j]);
-	}
-	free(volume);
-	events_close(&c);
-	device_close(dev);
 }
 
 /* A point on a line is seen by the bin around its distance from the middle, positive towards the first detector. */
 TEST(point)
 {
-	struct device *dev = cpu(2);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	const struct events_setup s = {"", {{81, 81, 61}, {2, 2, 2}, {0, 0, 0}, true}, {15, 10, 6}};
 	const int pairs[][2] = {{5 + 7 * EVENTS_RING, 53 + 7 * EVENTS_RING},
 				{30 + 6 * EVENTS_RING, 75 + 6 * EVENTS_RING},
@@ -330,8 +283,7 @@ TEST(point)
 			int best = 0;
 
 			events_open(dev, &s, 15, false, &c);
-			x = calloc(c.x.n, sizeof(*x));
-			assert_non_null(x);
+			x = test_zeros(c.x.n, sizeof(*x));
 			for (int k = 0; k < 3; k++) {
 				d[k] = c.host_detectors[3 * pairs[pair][0] + k] - c.host_detectors[3 * pairs[pair][1] + k];
 				at[k] = 0.5 *
@@ -354,11 +306,7 @@ TEST(point)
 			assert_true(y[best] > 0);
 			assert_int_equal(best,
 					 7 + side * 4); /* bins are 10 mm wide, number 7 is in the middle: 42 is in bin 11 */
-			free(x);
-			free(y);
-			events_close(&c);
 		}
-	device_close(dev);
 }
 
 /* The sum over all TOF bins is the row of one wide bin. */
@@ -366,7 +314,7 @@ TEST(all_bins)
 {
 	const struct events_setup narrow = {"", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {13, 17.3, 11}};
 	const struct events_setup wide = {"", {{41, 39, 45}, {4.1, 4.3, 3}, {0, 0, 0}, true}, {1, 13 * 17.3, 11}};
-	struct device *dev = cpu(2);
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct events_case c[2];
 	float *found, *y;
 	double *sum;
@@ -382,17 +330,10 @@ TEST(all_bins)
 		assert_int_equal(dev->ops->events_forward(c[i].a, &c[i].events, &c[i].x, &c[i].y, NULL), 0);
 	y = fixture_download(&c[0].y);
 	found = fixture_download(&c[1].y);
-	sum = calloc(300, sizeof(*sum));
-	assert_non_null(sum);
+	sum = test_zeros(300, sizeof(*sum));
 	for (int i = 0; i < 13 * 300; i++)
 		sum[i / 13] += y[i];
 	assert_true(events_difference(found, sum, 300) < EVENTS_TOL);
-	free(y);
-	free(found);
-	free(sum);
-	events_close(&c[0]);
-	events_close(&c[1]);
-	device_close(dev);
 }
 
 /* Lines that are not steeper than 45 degrees have the entries of PROJECTION_JOSEPH. */
@@ -415,15 +356,14 @@ TEST(as_sinogram)
 	struct grid g = {{41, 39, 25}, {4.1, 4.3, 3}, {-84, -83.8, -37.5}, true};
 	struct projection_spec spec = {.model = PROJECTION_JOSEPH, .scan = &scan, .n_views = VIEWS, .grid = &g};
 	size_t n = VIEWS * RADIAL * PLANES, i = 0;
-	float *ends = malloc(6 * n * sizeof(*ends)), *host = events_volume(&g, 3), *found, *expected;
-	struct event *list = calloc(n, sizeof(*list));
-	struct device *dev = cpu(2);
+	float *ends = test_memory(6 * n * sizeof(*ends)), *host = events_volume(&g, 3), *found, *expected;
+	struct event *list = test_zeros(n, sizeof(*list));
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct buf x = fixture_upload(dev, host, grid_size(&g)), y, detectors, events;
-	double *reference = malloc(n * sizeof(*reference));
+	double *reference = test_memory(n * sizeof(*reference));
 	struct projection *projection;
 	struct events *a;
 
-	assert_true(ends && list && reference);
 	for (int u = 0; u < PLANES; u++)
 		planes[u] = (struct scan_plane){u < 5 ? 6.0 * (u - 2) : 3.0 * (u - 7), u < 5 ? 0 : 17};
 	for (int v = 0; v < RADIAL; v++)
@@ -445,41 +385,24 @@ TEST(as_sinogram)
 				list[i] = (struct event){{(int32_t)(2 * i), (int32_t)(2 * i + 1)}, 0, 0};
 			}
 	}
-	assert_int_equal(dev->ops->projection_create(dev, &spec, &projection, NULL), 0);
-	assert_int_equal(dev->ops->alloc(dev, n, &y, NULL), 0);
+	projection = fixture_projection(dev, &spec);
+	y = fixture_upload(dev, NULL, n);
 	assert_int_equal(dev->ops->forward(projection, &x, false, &y, NULL), 0);
 	expected = fixture_download(&y);
 	detectors = fixture_upload(dev, ends, 6 * n);
 	events = fixture_upload(dev, (const float *)(const void *)list, n * EVENT_FLOATS);
-	assert_int_equal(dev->ops->events_create(
-				 dev,
-				 &(struct events_spec){.grid = &g, .fov_radius = EVENTS_FOV, .detectors = &detectors, .batch = n},
-				 &a, NULL),
-			 0);
+	a = fixture_events(dev, &(struct events_spec){.grid = &g, .fov_radius = EVENTS_FOV, .detectors = &detectors, .batch = n});
 	assert_int_equal(dev->ops->events_forward(a, &events, &x, &y, NULL), 0);
 	found = fixture_download(&y);
 	for (i = 0; i < n; i++)
 		reference[i] = expected[i];
 	assert_true(events_difference(found, reference, n) < EVENTS_TOL);
-	dev->ops->events_free(a);
-	dev->ops->projection_free(projection);
-	buf_release(&x);
-	buf_release(&y);
-	buf_release(&detectors);
-	buf_release(&events);
-	device_close(dev);
-	free(ends);
-	free(host);
-	free(found);
-	free(expected);
-	free(reference);
-	free(list);
 }
 
 /* Events that do not exist have no effect. */
 TEST(impossible)
 {
-	struct device *dev = poison(2);
+	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	struct events_case c;
 	const struct event bad[] = {
 		{{-1, 3}, 0, 0}, {{3, EVENTS_DETECTORS}, 0, 0}, {{3, 50}, -1, 0}, {{3, 50}, 13, 0}, {{7, 7}, 0, 0}};
@@ -491,26 +414,20 @@ TEST(impossible)
 	before = fixture_download(&c.x);
 	assert_int_equal(dev->ops->events_sort(c.a, &c.events, NULL), 0);
 	assert_int_equal(dev->ops->events_back(c.a, &c.events, &c.y, &c.x, NULL), 0);
-	assert_int_equal(dev->ops->alloc(dev, c.x.n, &sum, NULL), 0);
+	sum = fixture_upload(dev, NULL, c.x.n);
 	assert_int_equal(dev->ops->copy(&c.x, &sum, NULL), 0);
 	assert_int_equal(dev->ops->events_ratio(c.a, &c.events, 0.1f, &c.x, &sum, NULL), 0);
 	assert_int_equal(dev->ops->events_forward(c.a, &c.events, &c.x, &c.y, NULL), 0);
 	after = fixture_download(&sum);
-	buf_release(&sum);
 	y = fixture_download(&c.y);
 	assert_memory_equal(before, after, c.x.n * sizeof(*before));
 	for (int i = 0; i < 5; i++)
 		assert_near(y[i], 0, 0);
-	free(before);
-	free(after);
-	free(y);
-	events_close(&c);
-	device_close(dev);
 }
 
 TEST(refused)
 {
-	struct device *dev = cpu(1);
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct grid flat = {{4, 4, 4}, {1, 1, 1}, {0, 0, 0}, false};
 	struct events *a = NULL;
 	struct err err = {0};
@@ -529,6 +446,4 @@ TEST(refused)
 	few = buf_part(&c.y, 0, 9);
 	assert_int_equal(dev->ops->events_back(c.a, &c.events, &few, &c.x, &err), -EINVAL);
 	assert_int_equal(dev->ops->events_forward(c.a, &c.events, &c.x, &few, &err), -EINVAL);
-	events_close(&c);
-	device_close(dev);
 }

@@ -8,7 +8,7 @@
 /* Return bins of random values; NaN in bins without a ray. */
 static float *sinogram(const struct fixture *f, uint32_t seed)
 {
-	float *y = host(f->n_out);
+	float *y = test_memory(f->n_out * sizeof(float));
 
 	for (size_t i = 0; i < f->n_out; i++)
 		y[i] = scan_reach(&f->scan, (int)(i / (size_t)f->scan.n_u % (size_t)f->scan.n_v)) > 0
@@ -113,7 +113,7 @@ struct matrix {
 
 static void fill_matrix(const struct fixture *f, enum projection_model model, struct matrix *m)
 {
-	double *row = doubles(f->pixels);
+	double *row = test_zeros(f->pixels, sizeof(double));
 	size_t room = 0, n = 0, ray = 0;
 
 	free(m->entry);
@@ -131,7 +131,6 @@ static void fill_matrix(const struct fixture *f, enum projection_model model, st
 					m->entry[n++] = (struct entry){i, row[i]};
 			m->at[++ray] = n;
 		}
-	free(row);
 }
 
 static struct matrix kept[N_MODELS];
@@ -158,14 +157,13 @@ static void forget_matrices(void)
 static void check_operator(struct fixture *f, enum projection_model model)
 {
 	struct projection *a = create(f, model);
-	float *x = volume(f, 1, NAN), *y = sinogram(f, 2), *ax, *aty;
-	double *want_y = doubles(f->n_out), *want_x = doubles(f->n_in);
+	float *x = volume(f, 1, NAN), *y = sinogram(f, 2);
+	double *want_y = test_zeros(f->n_out, sizeof(double)), *want_x = test_zeros(f->n_in, sizeof(double));
 	const struct matrix *matrix = matrix_of(f, model);
 	struct buf bx = fixture_upload(f->dev, x, f->n_in), by = fixture_upload(f->dev, y, f->n_out),
-		   ret_y = fixture_upload(f->dev, NULL, f->n_out), ret_x;
+		   ret_y = fixture_upload(f->dev, NULL, f->n_out), ret_x = fixture_upload(f->dev, NULL, f->n_in);
 	size_t n_u = (size_t)f->scan.n_u;
 
-	ret_x = fixture_upload(f->dev, NULL, f->n_in);
 	for (size_t ray = 0; ray < f->n_out / n_u; ray++)
 		for (size_t i = matrix->at[ray]; i < matrix->at[ray + 1]; i++) {
 			const struct entry *e = &matrix->entry[i];
@@ -178,38 +176,24 @@ static void check_operator(struct fixture *f, enum projection_model model)
 	for (int pass = 1; pass <= 2; pass++) {
 		assert_int_equal(f->v->forward(a, &bx, pass == 2, &ret_y, NULL), 0);
 		assert_int_equal(f->v->adjoint(a, &by, pass == 2, &ret_x, NULL), 0);
-		ax = fixture_download(&ret_y);
-		aty = fixture_download(&ret_x);
-		near(ax, want_y, f->n_out, TOL);
-		near(aty, want_x, f->n_in, TOL); /* 0 in the padding */
-		free(ax);
-		free(aty);
+		near(fixture_download(&ret_y), want_y, f->n_out, TOL);
+		near(fixture_download(&ret_x), want_x, f->n_in, TOL); /* 0 in the padding */
 		for (size_t i = 0; i < f->n_out; i++)
 			want_y[i] *= 2;
 		for (size_t i = 0; i < f->n_in; i++)
 			want_x[i] *= 2;
 	}
-	f->v->projection_free(a);
-	free(x);
-	free(y);
-	free(want_x);
-	free(want_y);
-	buf_release(&bx);
-	buf_release(&by);
-	buf_release(&ret_x);
-	buf_release(&ret_y);
 }
 
 /* Compute a sweep ray by ray, in the order of kernels/device.h. First check that the rays of a pass have no pixel in common, so
  * that a device may compute them in parallel. */
 static void sweep(const struct fixture *f, enum projection_model model, double relaxation, const float *y, double *x)
 {
-	int stride = lines_stride(model, &f->scan, &f->grid), n_v = f->scan.n_v, *taken = calloc(f->pixels, sizeof(*taken));
+	int stride = lines_stride(model, &f->scan, &f->grid), n_v = f->scan.n_v, *taken = test_zeros(f->pixels, sizeof(*taken));
 	const struct matrix *matrix = matrix_of(f, model);
 	size_t n_u = (size_t)f->scan.n_u;
 	int pass = 0;
 
-	assert_non_null(taken);
 	for (int view = 0; view < VIEWS; view++)
 		for (int first = 0; first < stride; first++) {
 			pass++;
@@ -235,7 +219,6 @@ static void sweep(const struct fixture *f, enum projection_model model, double r
 				}
 			}
 		}
-	free(taken);
 }
 
 /* Check a sweep. The data are projections of an image, because noise would be amplified: the norm of a ray that only touches a
@@ -243,8 +226,8 @@ static void sweep(const struct fixture *f, enum projection_model model, double r
 static void check_sweep(struct fixture *f, enum projection_model model)
 {
 	struct projection *a = create(f, model);
-	float *x = volume(f, 3, 0), *start = volume(f, 4, 0), *y, *got;
-	double *want = doubles(f->n_in);
+	float *x = volume(f, 3, 0), *start = volume(f, 4, 0), *y;
+	double *want = test_zeros(f->n_in, sizeof(double));
 	struct buf bx = fixture_upload(f->dev, x, f->n_in), by = fixture_upload(f->dev, NULL, f->n_out);
 
 	assert_int_equal(f->v->forward(a, &bx, false, &by, NULL), 0);
@@ -254,16 +237,7 @@ static void check_sweep(struct fixture *f, enum projection_model model)
 	assert_int_equal(f->v->upload(&bx, start, NULL), 0);
 	sweep(f, model, 0.4f, y, want);
 	assert_int_equal(f->v->row_sweep(a, 0.4f, &by, &bx, NULL), 0);
-	got = fixture_download(&bx);
-	near(got, want, f->n_in, 3 * TOL);
-	f->v->projection_free(a);
-	free(x);
-	free(start);
-	free(y);
-	free(got);
-	free(want);
-	buf_release(&bx);
-	buf_release(&by);
+	near(fixture_download(&bx), want, f->n_in, 3 * TOL);
 }
 
 static void check_models(struct fixture *f)
@@ -272,31 +246,6 @@ static void check_models(struct fixture *f)
 		check_operator(f, models[m]);
 		check_sweep(f, models[m]);
 	}
-}
-
-/* Compare with PROJECTION_EXACT, which walks along every ray separately. */
-static void check_exact(struct fixture *f)
-{
-	struct projection *exact = create(f, PROJECTION_EXACT), *paths = create(f, PROJECTION_PATHS);
-	float *x = volume(f, 5, 0), *reference, *got;
-	struct buf bx = fixture_upload(f->dev, x, f->n_in), by = fixture_upload(f->dev, NULL, f->n_out);
-	double *want = doubles(f->n_out);
-
-	assert_int_equal(f->v->forward(exact, &bx, false, &by, NULL), 0);
-	reference = fixture_download(&by);
-	assert_int_equal(f->v->forward(paths, &bx, false, &by, NULL), 0);
-	got = fixture_download(&by);
-	for (size_t i = 0; i < f->n_out; i++)
-		want[i] = reference[i];
-	near(got, want, f->n_out, TOL);
-	f->v->projection_free(exact);
-	f->v->projection_free(paths);
-	free(x);
-	free(reference);
-	free(got);
-	free(want);
-	buf_release(&bx);
-	buf_release(&by);
 }
 
 /* Check <A x, y> = <x, A'y>, computed in double. */
@@ -327,15 +276,6 @@ static void check_gap(struct fixture *f)
 			right += (double)aty[i] * x[i];
 		assert_true(left > 0);
 		assert_true(fabs(left - right) <= 1e-6 * sqrt(left2 * y2));
-		f->v->projection_free(a);
-		free(x);
-		free(y);
-		free(ax);
-		free(aty);
-		buf_release(&bx);
-		buf_release(&by);
-		buf_release(&ret_x);
-		buf_release(&ret_y);
 	}
 }
 
@@ -386,11 +326,6 @@ TEST(test_bound)
 	everywhere(check_bound);
 }
 
-TEST(test_exact)
-{
-	everywhere(check_exact);
-}
-
 TEST(test_gap)
 {
 	everywhere(check_gap);
@@ -412,24 +347,21 @@ TEST(test_random)
 			draw(&seed, -0.5, 0.5),
 			draw(&seed, 4, 40),
 			draw_int(&seed, 0, 1)};
-		struct fixture *f = calloc(1, sizeof(*f));
+		struct fixture *f = test_zeros(1, sizeof(*f));
 		enum projection_model model = models[i % (int)N_MODELS];
 		double sampling = draw_ratio(&seed, 0.05, 3);
 
-		assert_non_null(f);
 		s.z_fastest = s.z_fastest || s.n[2] > 1;
 		for (int set = 0; cpu_rows_at(set); set++) {
-			struct device *dev;
+			TEST_BLOCK;
+			struct device *dev = fixture_device(FIXTURE_CPU, draw_int(&seed, 1, 4));
 
-			assert_int_equal(device_cpu_open(draw_int(&seed, 1, 4), &dev, NULL), 0);
 			cpu_state(dev)->rows = cpu_rows_at(set);
 			set_up(f, &s, dev);
 			f->sampling = sampling;
 			check_operator(f, model);
 			check_sweep(f, model);
-			device_close(dev);
 		}
 		forget_matrices();
-		free(f);
 	}
 }

@@ -12,8 +12,8 @@ static void check_interpolated(struct fixture *f)
 	const struct grid *g = &f->grid;
 	int n_u = f->scan.n_u, n_v = f->scan.n_v;
 	uint32_t seed = 8;
-	float *y = host(f->n_out), *got;
-	double *want = doubles(f->n_in);
+	float *y = test_memory(f->n_out * sizeof(float));
+	double *want = test_zeros(f->n_in, sizeof(double));
 	struct buf by, ret = fixture_upload(f->dev, NULL, f->n_in);
 
 	for (size_t i = 0; i < f->n_out; i++)
@@ -39,17 +39,10 @@ static void check_interpolated(struct fixture *f)
 	}
 	for (int pass = 1; pass <= 2; pass++) {
 		assert_int_equal(f->v->back_interpolated(a, &by, pass == 2, &ret, NULL), 0);
-		got = fixture_download(&ret);
-		near(got, want, f->n_in, TOL);
-		free(got);
+		near(fixture_download(&ret), want, f->n_in, TOL);
 		for (size_t i = 0; i < f->n_in; i++)
 			want[i] *= 2;
 	}
-	f->v->projection_free(a);
-	free(y);
-	free(want);
-	buf_release(&by);
-	buf_release(&ret);
 }
 
 TEST(test_interpolated)
@@ -60,26 +53,22 @@ TEST(test_interpolated)
 /* Return the results of all operators of a setup with `threads` threads, one after the other in one array. */
 static float *results(const struct setup *s, int threads, size_t *ret_n)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
-	struct device *dev;
+	struct fixture *f = test_zeros(1, sizeof(*f));
+	struct device *dev = fixture_device(FIXTURE_CPU, threads);
 	struct projection *a;
 	struct buf x, y, ret_x, ret_y;
 	float *from, *all, *at;
 	uint32_t seed = 9;
 
-	assert_non_null(f);
-	assert_int_equal(device_cpu_open(threads, &dev, NULL), 0);
 	set_up(f, s, dev);
 	*ret_n = N_MODELS * (2 * f->n_in + f->n_out) + f->n_in;
-	at = all = host(*ret_n);
+	at = all = test_memory(*ret_n * sizeof(float));
 	from = volume(f, 10, 0);
 	x = fixture_upload(f->dev, from, f->n_in);
-	free(from);
-	from = host(f->n_out);
+	from = test_memory(f->n_out * sizeof(float));
 	for (size_t i = 0; i < f->n_out; i++)
 		from[i] = fixture_random(&seed) - 0.3f;
 	y = fixture_upload(f->dev, from, f->n_out);
-	free(from);
 	ret_x = fixture_upload(f->dev, NULL, f->n_in);
 	ret_y = fixture_upload(f->dev, NULL, f->n_out);
 	for (size_t m = 0; m < N_MODELS; m++) {
@@ -97,14 +86,7 @@ static float *results(const struct setup *s, int threads, size_t *ret_n)
 			assert_int_equal(f->v->back_interpolated(a, &y, false, &ret_x, NULL), 0);
 		if (m == 0)
 			assert_int_equal(f->v->download(&ret_x, all + *ret_n - f->n_in, NULL), 0);
-		f->v->projection_free(a);
 	}
-	buf_release(&x);
-	buf_release(&y);
-	buf_release(&ret_x);
-	buf_release(&ret_y);
-	device_close(dev);
-	free(f);
 	return all;
 }
 
@@ -116,35 +98,25 @@ TEST(test_threads)
 
 		assert_int_equal(n, same);
 		assert_memory_equal(one, three, n * sizeof(*one));
-		free(one);
-		free(three);
 	}
 }
 
 TEST(test_refused)
 {
-	struct fixture *f = calloc(1, sizeof(*f));
+	struct fixture *f = test_zeros(1, sizeof(*f));
 	struct projection *a;
-	struct device *dev;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct err err = {0};
 	struct buf x, y;
 
-	assert_non_null(f);
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, &setups[2], dev);
 	x = fixture_upload(f->dev, NULL, f->n_in);
 	y = fixture_upload(f->dev, NULL, f->n_out);
 	a = create(f, PROJECTION_EXACT);
 	assert_int_equal(f->v->row_sweep(a, 0.5f, &y, &x, &err), -ENOTSUP);
-	f->v->projection_free(a);
 	a = create(f, PROJECTION_JOSEPH);
 	assert_int_equal(f->v->row_sweep(a, 2, &y, &x, &err), -EINVAL);
 	assert_int_equal(f->v->row_sweep(a, 0, &y, &x, &err), -EINVAL);
 	assert_int_equal(f->v->row_sweep(a, 0.5f, &x, &y, &err), -EINVAL);
 	assert_int_equal(f->v->back_sums(a, &y, false, &x, &x, &err), -EINVAL);
-	f->v->projection_free(a);
-	buf_release(&x);
-	buf_release(&y);
-	device_close(dev);
-	free(f);
 }

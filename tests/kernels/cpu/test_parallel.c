@@ -14,23 +14,15 @@ static void compare_mask(struct fixture *f)
 	struct projection_spec spec = {
 		.model = PROJECTION_EXACT, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid, .mask = &mask};
 	struct projection *whole = create(f, PROJECTION_EXACT, 0), *masked;
-	float *on = malloc(f->n_out * sizeof(*on)), *ax = forward(f, whole, &x), *some;
+	float *on = test_memory(f->n_out * sizeof(*on)), *ax = forward(f, whole, &x), *some;
 
-	assert_non_null(on);
 	for (size_t i = 0; i < f->n_out; i++)
 		on[i] = i % 3 ? 1 : i % 2 ? 0 : -1;
 	mask = fixture_upload(f->dev, on, f->n_out);
-	assert_int_equal(f->v->projection_create(f->dev, &spec, &masked, NULL), 0);
+	masked = fixture_projection(f->dev, &spec);
 	some = forward(f, masked, &x);
 	for (size_t i = 0; i < f->n_out; i++)
 		assert_true(some[i] == (i % 3 ? ax[i] : 0));
-	free(on);
-	free(ax);
-	free(some);
-	buf_release(&x);
-	buf_release(&mask);
-	f->v->projection_free(whole);
-	f->v->projection_free(masked);
 }
 
 static void check_mask(struct fixture *f, const struct setup *s)
@@ -52,13 +44,11 @@ static void compare_sums(struct fixture *f, struct projection *a, const struct b
 
 	assert_int_equal(f->v->back_sums(a, pair, false, num, den, NULL), 0);
 	sum = fixture_download(num);
-	assert_true(difference(sum, aty, f->n_in) < ORDER_TOL);
-	free(sum);
+	assert_true(fixture_difference(sum, aty, f->n_in) < ORDER_TOL);
 	sum = fixture_download(den);
 	for (size_t i = 0; i < f->n_in; i++)
 		aty[i] *= 2;
-	assert_true(difference(sum, aty, f->n_in) < ORDER_TOL);
-	free(sum);
+	assert_true(fixture_difference(sum, aty, f->n_in) < ORDER_TOL);
 }
 
 /* Tiles do not change the result, and sums of pairs are adjoints, for transaxial paths and time of flight, too. */
@@ -74,20 +64,10 @@ static void check_sums(struct fixture *f, const struct setup *s)
 	assert_int_equal(f->v->copy(&y, &half[0], NULL), 0);
 	assert_int_equal(f->v->copy(&y, &half[1], NULL), 0);
 	assert_int_equal(f->v->axpy(1, &y, &half[1], NULL), 0);
-	if (difference(by_tiles, aty, f->n_in) > ORDER_TOL)
-		fail_msg("%s: tiles change A'y by %g", s->name, difference(by_tiles, aty, f->n_in));
+	if (fixture_difference(by_tiles, aty, f->n_in) > ORDER_TOL)
+		fail_msg("%s: tiles change A'y by %g", s->name, fixture_difference(by_tiles, aty, f->n_in));
 	compare_sums(f, tiled, &pair, aty, &num, &den);
 	compare_sums(f, paths, &pair, by_paths, &num, &den);
-	free(aty);
-	free(by_paths);
-	free(by_tiles);
-	buf_release(&y);
-	buf_release(&pair);
-	buf_release(&num);
-	buf_release(&den);
-	f->v->projection_free(whole);
-	f->v->projection_free(tiled);
-	f->v->projection_free(paths);
 }
 
 TEST(test_sums)
@@ -98,9 +78,8 @@ TEST(test_sums)
 /* Return a copy of the volume x in the storage order of grid `to`, which has the same voxels as `from`. */
 static float *turned(const struct grid *from, const struct grid *to, const float *x)
 {
-	float *host = calloc(grid_size(to), sizeof(*host));
+	float *host = test_zeros(grid_size(to), sizeof(*host));
 
-	assert_non_null(host);
 	for (int k = 0; k < from->n[2]; k++)
 		for (int j = 0; j < from->n[1]; j++)
 			for (int i = 0; i < from->n[0]; i++)
@@ -118,29 +97,17 @@ static void check_x_fastest(struct fixture *f, const struct setup *s)
 	float *in = fixture_download(&x), *ax = forward(f, a, &x), *aty = back(f, a, &y), *bx, *bty, *expect;
 
 	(void)s;
-	buf_release(&x);
 	flat.z_fastest = false;
 	f->grid = flat;
 	f->n_in = grid_size(&flat);
 	expect = turned(&upright, &flat, in);
 	x = fixture_upload(f->dev, expect, f->n_in);
-	free(expect);
 	b = create(f, PROJECTION_EXACT, 7);
 	bx = forward(f, b, &x);
 	bty = back(f, b, &y);
 	expect = turned(&upright, &flat, aty);
 	assert_memory_equal(bx, ax, f->n_out * sizeof(*ax));
 	assert_memory_equal(bty, expect, f->n_in * sizeof(*bty));
-	free(in);
-	free(ax);
-	free(aty);
-	free(bx);
-	free(bty);
-	free(expect);
-	buf_release(&x);
-	buf_release(&y);
-	f->v->projection_free(a);
-	f->v->projection_free(b);
 }
 
 TEST(test_x_fastest)

@@ -68,10 +68,7 @@ static void check_chords(struct fixture *f, const struct setup *s)
 					seen += length > 0;
 				}
 		assert_true(seen > f->n_out / 4);
-		free(y);
-		f->v->projection_free(a);
 	}
-	buf_release(&ones);
 }
 
 TEST(test_chords)
@@ -85,21 +82,13 @@ static void check_exact(struct fixture *f, const struct setup *s)
 	struct projection *exact = create(f, PROJECTION_EXACT, 11), *paths = create(f, PROJECTION_PATHS, 0);
 	struct buf x = volume(f, 7, 0.1f, 1), y = sinogram(f, 8, 0.1f, 1);
 	float *y0 = forward(f, exact, &x), *y1 = forward(f, paths, &x), *x0 = back(f, exact, &y), *x1 = back(f, paths, &y);
-	double there = difference(y1, y0, f->n_out), here = difference(x1, x0, f->n_in);
+	double there = fixture_difference(y1, y0, f->n_out), here = fixture_difference(x1, x0, f->n_in);
 
 	if (there > AGREE_TOL || here > AGREE_TOL)
 		fail_msg("%s, %s: forward %g, back %g of the largest value", s->name, f->dev->name, there, here);
 	for (size_t i = 0; i < f->n_in; i++)
 		if (is_padding(&f->grid, i))
 			assert_true(x0[i] == 0 && x1[i] == 0);
-	free(y0);
-	free(y1);
-	free(x0);
-	free(x1);
-	buf_release(&x);
-	buf_release(&y);
-	f->v->projection_free(exact);
-	f->v->projection_free(paths);
 }
 
 TEST(test_exact)
@@ -150,10 +139,6 @@ static void check_joseph(struct fixture *f, const struct setup *s)
 					fail_msg("%s, view %d, bin %d, plane %d: %.9g, not %.9g", s->name, view, v, u,
 						 (double)y[bin], expect);
 			}
-	free(host);
-	free(y);
-	buf_release(&x);
-	f->v->projection_free(a);
 }
 
 TEST(test_joseph)
@@ -182,13 +167,6 @@ static void check_adjoint(struct fixture *f, const struct setup *s)
 		if (!(fabs(left - right) <= GAP_TOL * sqrt(norm_ax * norm_y)))
 			fail_msg("%s, model %d: <Ax, y> = %.9g, <x, A'y> = %.9g", s->name, (int)models[m], left, right);
 		assert_true(norm_ax > 0);
-		free(hx);
-		free(hy);
-		free(ax);
-		free(aty);
-		buf_release(&x);
-		buf_release(&y);
-		f->v->projection_free(a);
 	}
 }
 
@@ -204,10 +182,9 @@ static void check_add(struct fixture *f, const struct setup *s)
 		struct projection *a = create(f, models[m], 13);
 		struct buf x = volume(f, 5, 0.1f, 1), y = sinogram(f, 6, 0.1f, 1), sum_x, sum_y;
 		float *ax = forward(f, a, &x), *aty = back(f, a, &y), *old_x = fixture_download(&x),
-		      *old_y = malloc(f->n_out * sizeof(*old_y));
+		      *old_y = test_memory(f->n_out * sizeof(*old_y));
 		uint32_t seed = 5;
 
-		assert_non_null(old_y);
 		for (size_t i = 0; i < f->n_out; i++)
 			old_y[i] = fixture_uniform(&seed, 1, 2);
 		sum_x = fixture_upload(f->dev, old_x, f->n_in);
@@ -216,29 +193,18 @@ static void check_add(struct fixture *f, const struct setup *s)
 		assert_int_equal(f->v->adjoint(a, &y, true, &sum_x, NULL), 0);
 		for (size_t i = 0; i < f->n_out; i++)
 			ax[i] += old_y[i];
-		free(old_y);
 		old_y = fixture_download(&sum_y);
-		assert_true(difference(old_y, ax, f->n_out) < 3e-7);
+		assert_true(fixture_difference(old_y, ax, f->n_out) < 3e-7);
 		for (size_t i = 0; i < f->n_in; i++)
 			aty[i] = is_padding(&f->grid, i) ? 0 : aty[i] + old_x[i];
-		free(old_x);
 		old_x = fixture_download(&sum_x);
 		for (size_t i = 0; i < f->n_in; i++)
 			if (is_padding(&f->grid, i)) {
 				assert_true(isnan(old_x[i]));
 				old_x[i] = 0;
 			}
-		if (!(difference(old_x, aty, f->n_in) < 3e-6)) /* another order of addition */
-			fail_msg("%s, model %d: adding: %g", s->name, (int)models[m], difference(old_x, aty, f->n_in));
-		free(ax);
-		free(aty);
-		free(old_x);
-		free(old_y);
-		buf_release(&x);
-		buf_release(&y);
-		buf_release(&sum_x);
-		buf_release(&sum_y);
-		f->v->projection_free(a);
+		if (!(fixture_difference(old_x, aty, f->n_in) < 3e-6)) /* another order of addition */
+			fail_msg("%s, model %d: adding: %g", s->name, (int)models[m], fixture_difference(old_x, aty, f->n_in));
 	}
 }
 
@@ -273,12 +239,11 @@ static void draw_setup(uint64_t *seed, struct setup *s)
 /* Whether rays meet the volume, in both models. */
 static bool is_met(const struct setup *s)
 {
-	struct fixture *f = malloc(sizeof(*f));
-	struct device *dev;
+	TEST_BLOCK;
+	struct fixture *f = test_memory(sizeof(*f));
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	int met = 0;
 
-	assert_non_null(f);
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, s, dev);
 	for (int m = 1; m < 3; m++) {
 		struct projection *a = create(f, models[m], 0);
@@ -289,12 +254,7 @@ static bool is_met(const struct setup *s)
 		while (i < f->n_out && !(y[i] > 0))
 			i++;
 		met += i < f->n_out;
-		free(y);
-		buf_release(&ones);
-		f->v->projection_free(a);
 	}
-	device_close(dev);
-	free(f);
 	return met == 2;
 }
 
@@ -312,12 +272,8 @@ TEST(test_random)
 		do
 			draw_setup(&seed, &s);
 		while (!is_met(&s));
-		for (size_t k = 0; k < sizeof(tests) / sizeof(tests[0]); k++) {
-			struct device *dev;
-
-			assert_int_equal(device_cpu_open(draw_int(&seed, 1, 4), &dev, NULL), 0);
-			on_device(dev, cpu_rows_at(i % sets), &s, 1, tests[k]);
-		}
+		for (size_t k = 0; k < sizeof(tests) / sizeof(tests[0]); k++)
+			on_device(FIXTURE_CPU, draw_int(&seed, 1, 4), cpu_rows_at(i % sets), &s, 1, tests[k]);
 	}
 }
 
@@ -325,44 +281,27 @@ TEST(test_random)
 TEST(test_threads)
 {
 	const int threads[] = {1, 3};
-	struct fixture *f = malloc(sizeof(*f));
+	struct fixture *f = test_memory(sizeof(*f));
 
-	assert_non_null(f);
 	for (size_t i = 0; i < N_SETUPS; i++)
 		for (int m = PROJECTION_PATHS; m <= PROJECTION_JOSEPH; m++) {
-			float *first[2] = {NULL, NULL};
+			TEST_BLOCK;
+			float *ax[2], *aty[2];
 
 			for (int k = 0; k < 2; k++) {
 				struct projection *a;
-				struct device *dev;
 				struct buf x, y;
-				float *ax, *aty;
 
-				assert_int_equal(device_cpu_open(threads[k], &dev, NULL), 0);
-				set_up(f, &setups[i], dev);
+				set_up(f, &setups[i], fixture_device(FIXTURE_CPU, threads[k]));
 				a = create(f, (enum projection_model)m, 0);
 				x = volume(f, 3, 0.1f, 1);
 				y = sinogram(f, 4, 0.1f, 1);
-				ax = forward(f, a, &x);
-				aty = back(f, a, &y);
-				if (k) {
-					assert_memory_equal(ax, first[0], f->n_out * sizeof(*ax));
-					assert_memory_equal(aty, first[1], f->n_in * sizeof(*aty));
-					free(ax);
-					free(aty);
-				} else {
-					first[0] = ax;
-					first[1] = aty;
-				}
-				buf_release(&x);
-				buf_release(&y);
-				f->v->projection_free(a);
-				device_close(dev);
+				ax[k] = forward(f, a, &x);
+				aty[k] = back(f, a, &y);
 			}
-			free(first[0]);
-			free(first[1]);
+			assert_memory_equal(ax[0], ax[1], f->n_out * sizeof(**ax));
+			assert_memory_equal(aty[0], aty[1], f->n_in * sizeof(**aty));
 		}
-	free(f);
 }
 
 /* No path has more steps than path_bound(), each step begins where the last one ends, and projection_bytes() is enough for
@@ -376,10 +315,8 @@ static void check_tables(struct fixture *f, const struct setup *s)
 		const struct cpu_paths *p = a->paths;
 		size_t n = (size_t)VIEWS * (size_t)f->scan.n_v, steps = 0;
 
-		if (a->stack) { /* has lines instead: test_lines.c */
-			f->v->projection_free(a);
+		if (a->stack) /* has lines instead: test_lines.c */
 			continue;
-		}
 		for (size_t i = 0; i < n; i++) {
 			const struct path *path = &p->path[i];
 
@@ -396,7 +333,6 @@ static void check_tables(struct fixture *f, const struct setup *s)
 		assert_true(f->v->scratch_bytes(f->dev, &spec) >=
 			    sizeof(float) * ((size_t)p->block * (size_t)(p->slab.row + p->tof.row) +
 					     (size_t)p->sums * (size_t)scan_ray_bins(&f->scan)));
-		f->v->projection_free(a);
 	}
 }
 
@@ -424,13 +360,11 @@ struct change {
 
 static int create_changed(const struct change *change, enum projection_model model, struct err *err)
 {
-	struct input *in = calloc(1, sizeof(*in));
+	struct input *in = test_zeros(1, sizeof(*in));
 	struct projection *a = NULL;
-	struct device *dev;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	int r, whole = change->is_double ? 0 : (int)change->value;
 
-	assert_non_null(in);
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(&in->f, &setups[0], dev);
 	in->spec = (struct projection_spec){
 		.model = model, .scan = &in->f.scan, .n_views = VIEWS, .grid = &in->f.grid, .sampling = 1};
@@ -442,8 +376,6 @@ static int create_changed(const struct change *change, enum projection_model mod
 	assert_true((r < 0) == (dev->ops->projection_bytes(dev, &in->spec) == 0));
 	assert_true((r < 0) == !a);
 	dev->ops->projection_free(a);
-	device_close(dev);
-	free(in);
 	return r;
 }
 
@@ -514,15 +446,13 @@ TEST(test_just_allowed)
 /* Transaxial paths allow no mask, a mask of another size is refused by all models, and the last view alone is a part. */
 TEST(test_masks)
 {
-	struct fixture *f = malloc(sizeof(*f));
+	struct fixture *f = test_memory(sizeof(*f));
 	struct projection_spec spec = {.scan = &f->scan, .n_views = VIEWS, .grid = &f->grid};
 	struct projection *a = NULL;
 	struct err err = {0};
-	struct device *dev;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct buf mask, part;
 
-	assert_non_null(f);
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, &setups[0], dev);
 	mask = sinogram(f, 1, 1, 1);
 	spec.mask = &mask;
@@ -536,9 +466,5 @@ TEST(test_masks)
 	part = buf_part(&mask, 0, scan_view_size(&f->scan));
 	spec.first = VIEWS - 1;
 	spec.n_views = 1;
-	assert_int_equal(f->v->projection_create(dev, &spec, &a, NULL), 0);
-	f->v->projection_free(a);
-	buf_release(&mask);
-	device_close(dev);
-	free(f);
+	fixture_projection(dev, &spec);
 }

@@ -114,9 +114,8 @@ static void check_pairs(const struct rule *r, const struct bins *b, const float 
 TEST(pairs_of_every_set)
 {
 	const struct cpu_rows *rows;
-	struct bins *b = malloc(sizeof(*b));
+	struct bins *b = test_memory(sizeof(*b));
 
-	assert_non_null(b);
 	random_bins(b);
 	for (int set = 0; (rows = cpu_rows_at(set)); set++) {
 		for (size_t k = 0; k < N_RULES; k++) {
@@ -134,7 +133,6 @@ TEST(pairs_of_every_set)
 			}
 		}
 	}
-	free(b);
 }
 
 /* Create sums of every sign, and voxels inside and outside the support. */
@@ -197,13 +195,12 @@ TEST(voxels_of_a_device)
 		memcpy(many[1] + c * N, num, sizeof(x));
 		memcpy(many[2] + c * N, den, sizeof(x));
 	}
-	assert_int_equal(device_poison_open(3, &dev, NULL), 0);
+	dev = fixture_device(FIXTURE_POISON, 3);
 	for (size_t k = 0; k < N_RULES; k++) {
 		struct buf bx = fixture_upload(dev, many[0], COPIES * N), bn = fixture_upload(dev, many[1], COPIES * N),
 			   bd = fixture_upload(dev, many[2], COPIES * N), part = buf_part(&bn, 0, N);
-		float *got = malloc(sizeof(many[0]));
+		float *got = test_memory(sizeof(many[0]));
 
-		assert_non_null(got);
 		assert_int_equal(dev->ops->rule_voxels(&rules[k], &bn, &bd, &bx, NULL), 0);
 		assert_int_equal(dev->ops->download(&bx, got, NULL), 0);
 		for (int c = 0; c < COPIES; c++)
@@ -219,10 +216,5 @@ TEST(voxels_of_a_device)
 		bad.kind = RULE_SART;
 		bad.step = 2;
 		assert_int_equal(dev->ops->rule_voxels(&bad, &bn, &bd, &bx, &err), -EINVAL);
-		free(got);
-		buf_release(&bx);
-		buf_release(&bn);
-		buf_release(&bd);
 	}
-	device_close(dev);
 }

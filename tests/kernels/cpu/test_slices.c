@@ -65,9 +65,8 @@ static void draw_scan(uint64_t *seed, bool posed, struct random_scan *r)
 
 static float *random_floats(uint64_t *seed, size_t n)
 {
-	float *x = malloc(n * sizeof(*x));
+	float *x = test_memory(n * sizeof(*x));
 
-	assert_non_null(x);
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)draw(seed, 0.1, 1);
 	return x;
@@ -121,9 +120,8 @@ static void walk_of_bin(const struct random_scan *r, int view, int u, int v, con
 
 static struct images reference(const struct random_scan *r, enum projection_model model, const float *x, const float *y)
 {
-	struct images to = {calloc(r->n_out, sizeof(double)), calloc(r->n_in, sizeof(double))};
+	struct images to = {test_zeros(r->n_out, sizeof(double)), test_zeros(r->n_in, sizeof(double))};
 
-	assert_true(to.y && to.x);
 	for (int view = 0; view < VIEWS; view++)
 		for (int v = 0; v < r->scan.n_v; v++)
 			for (int u = 0; u < r->scan.n_u; u++)
@@ -136,32 +134,20 @@ struct results {
 	float *y, *x, *num, *den;
 };
 
-static float *download(struct buf *b)
-{
-	float *host = fixture_download(b);
-
-	buf_release(b);
-	return host;
-}
-
 static struct results compute(const struct random_scan *r, enum projection_model model, int set, int threads, const float *x,
 			      const float *y)
 {
 	struct projection_spec spec = {
 		.model = model, .scan = &r->scan, .n_views = VIEWS, .grid = &r->grid, .tile = {r->tile[0], r->tile[1]}};
-	struct results ret;
-	struct projection *a = NULL;
-	struct device *dev;
+	struct projection *a;
+	struct device *dev = fixture_device(FIXTURE_CPU, threads);
 	struct buf bx, by, pair, to_x, to_y, num, den;
-	struct err err = {0};
-	float *both = malloc(2 * r->n_out * sizeof(*both));
+	float *both = test_memory(2 * r->n_out * sizeof(*both));
 
-	assert_non_null(both);
 	for (size_t i = 0; i < r->n_out; i++) {
 		both[i] = y[i];
 		both[r->n_out + i] = y[i] / 2;
 	}
-	assert_int_equal(device_cpu_open(threads, &dev, NULL), 0);
 	cpu_state(dev)->rows = cpu_rows_at(set);
 	bx = fixture_upload(dev, x, r->n_in);
 	by = fixture_upload(dev, y, r->n_out);
@@ -170,30 +156,14 @@ static struct results compute(const struct random_scan *r, enum projection_model
 	num = fixture_upload(dev, NULL, r->n_in);
 	den = fixture_upload(dev, NULL, r->n_in);
 	to_y = fixture_upload(dev, NULL, r->n_out);
-	if (dev->ops->projection_create(dev, &spec, &a, &err) < 0)
-		fail_msg("%s", err.msg);
+	a = fixture_projection(dev, &spec);
 	assert_int_equal(dev->ops->forward(a, &bx, false, &to_y, NULL), 0);
 	assert_int_equal(dev->ops->adjoint(a, &by, false, &to_x, NULL), 0);
 	assert_int_equal(dev->ops->fill(&num, 0, NULL), 0);
 	assert_int_equal(dev->ops->adjoint(a, &by, true, &num, NULL), 0);
 	assert_memory_equal(num.mem, to_x.mem, r->n_in * sizeof(float));
 	assert_int_equal(dev->ops->back_sums(a, &pair, false, &num, &den, NULL), 0);
-	dev->ops->projection_free(a);
-	ret = (struct results){download(&to_y), download(&to_x), download(&num), download(&den)};
-	buf_release(&bx);
-	buf_release(&by);
-	buf_release(&pair);
-	device_close(dev);
-	free(both);
-	return ret;
-}
-
-static void free_results(struct results *r)
-{
-	free(r->y);
-	free(r->x);
-	free(r->num);
-	free(r->den);
+	return (struct results){fixture_download(&to_y), fixture_download(&to_x), fixture_download(&num), fixture_download(&den)};
 }
 
 static void describe(const struct random_scan *r, enum projection_model model, int set)
@@ -222,6 +192,7 @@ static bool agrees(const struct random_scan *r, const float *got, const double *
 
 static void check_case(uint64_t *seed, enum projection_model model)
 {
+	TEST_BLOCK;
 	struct random_scan r;
 	struct images want;
 	float *x, *y;
@@ -239,14 +210,9 @@ static void check_case(uint64_t *seed, enum projection_model model)
 			describe(&r, model, set);
 			fail();
 		}
-		free_results(&got);
 		if (model == PROJECTION_EXACT)
 			break; /* the ray walk has no vector loops */
 	}
-	free(want.x);
-	free(want.y);
-	free(x);
-	free(y);
 }
 
 TEST(slices_are_their_definition)
@@ -271,6 +237,7 @@ TEST(strips)
 	uint64_t seed = test_seed();
 
 	for (int i = 0; i < draw_cases(200); i++) {
+		TEST_BLOCK;
 		struct random_scan r;
 		struct images plain;
 		float *x, *y;
@@ -278,8 +245,7 @@ TEST(strips)
 		draw_scan(&seed, true, &r);
 		x = random_floats(&seed, r.n_in);
 		y = random_floats(&seed, r.n_out);
-		plain = (struct images){calloc(r.n_out, sizeof(double)), calloc(r.n_in, sizeof(double))};
-		assert_true(plain.x && plain.y);
+		plain = (struct images){test_zeros(r.n_out, sizeof(double)), test_zeros(r.n_in, sizeof(double))};
 		for (int set = 0; cpu_rows_at(set); set++) {
 			struct results got = compute(&r, PROJECTION_SLICES, set, 1 + set, x, y);
 			double left = 0, right = 0, ax = 0, yy = 0;
@@ -300,12 +266,7 @@ TEST(strips)
 				describe(&r, PROJECTION_SLICES, set);
 				fail();
 			}
-			free_results(&got);
 		}
-		free(plain.x);
-		free(plain.y);
-		free(x);
-		free(y);
 	}
 }
 
@@ -315,6 +276,7 @@ TEST(threads)
 	uint64_t seed = test_seed();
 
 	for (int i = 0; i < draw_cases(40); i++) {
+		TEST_BLOCK;
 		enum projection_model model = i % 2 ? PROJECTION_EXACT : PROJECTION_SLICES;
 		struct results got[2];
 		struct random_scan r;
@@ -328,10 +290,6 @@ TEST(threads)
 		assert_memory_equal(got[0].y, got[1].y, r.n_out * sizeof(float));
 		assert_memory_equal(got[0].x, got[1].x, r.n_in * sizeof(float));
 		assert_memory_equal(got[0].num, got[1].num, r.n_in * sizeof(float));
-		for (int k = 0; k < 2; k++)
-			free_results(&got[k]);
-		free(x);
-		free(y);
 	}
 }
 
@@ -374,17 +332,15 @@ static int create_changed(size_t at, double value, enum projection_model model, 
 			   .views = {{{1, -5, 300}, {0, 0}}, {{1, 5, 300}, {0, 0}}},
 			   .scan = {SCAN_DBT, 8, 9, 2, {1, 1}, {0, -4.5}, NULL}};
 	struct projection *a = NULL;
-	struct device *dev;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	int r;
 
 	in.scan.views = in.views;
 	in.spec = (struct projection_spec){.model = model, .scan = &in.scan, .n_views = 2, .grid = &in.grid};
 	memcpy((char *)&in + at, &value, sizeof(value));
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	r = dev->ops->projection_create(dev, &in.spec, &a, err);
 	assert_true((r < 0) == !a);
 	dev->ops->projection_free(a);
-	device_close(dev);
 	return r;
 }
 

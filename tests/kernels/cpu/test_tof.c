@@ -179,11 +179,7 @@ static void check_bins(struct fixture *f, const struct setup *s)
 					if (ray % (f->first ? 61 : 13) == 0)
 						compare_ray(f, s, models[m], host, y, view, v, u);
 		assert_true(ray > 500);
-		free(y);
-		f->v->projection_free(a);
 	}
-	free(host);
-	buf_release(&x);
 }
 
 TEST(test_bins)
@@ -202,20 +198,15 @@ static void set_tof(struct fixture *f, int n, double width, double sigma)
 
 static float *projected(struct fixture *f, enum projection_model model, const struct buf *x)
 {
-	struct projection *a = create(f, model, 0);
-	float *y = forward(f, a, x);
-
-	f->v->projection_free(a);
-	return y;
+	return forward(f, create(f, model, 0), x);
 }
 
 /* Add the TOF bins of every ray in groups of `group`. */
 static float *grouped(const struct fixture *f, const float *y, int group)
 {
 	size_t n = (size_t)f->scan.tof.n, n_u = (size_t)f->scan.n_u, groups = n / (size_t)group;
-	float *sum = calloc(f->n_out / (size_t)group, sizeof(*sum));
+	float *sum = test_zeros(f->n_out / (size_t)group, sizeof(*sum));
 
-	assert_non_null(sum);
 	assert_true(f->n_out % (n * n_u) == 0 && n % (size_t)group == 0);
 	for (size_t i = 0; i < f->n_out; i++) {
 		size_t ray = i / (n * n_u), k = i / n_u % n / (size_t)group;
@@ -227,7 +218,7 @@ static float *grouped(const struct fixture *f, const float *y, int group)
 
 static void expect_same(const struct fixture *f, const struct setup *s, const char *what, const float *y, const float *expect)
 {
-	double most = difference(y, expect, f->n_out);
+	double most = fixture_difference(y, expect, f->n_out);
 
 	if (!(most <= AGREE_TOL))
 		fail_msg("%s, %s: %s: a difference of %g of the largest value", s->name, f->dev->name, what, most);
@@ -239,19 +230,13 @@ static void check_whole(struct fixture *f, const struct setup *s)
 	struct buf x = volume(f, 11, 0.1f, 1);
 
 	for (int m = f->first; m < 3 && s->tof.n; m++) {
-		float *y, *sum, *expect;
+		float *sum;
 
 		set_tof(f, 15, (2.2 * f->scan.fov_radius + 8 * s->tof.sigma) / 15, s->tof.sigma);
-		y = projected(f, models[m], &x);
-		sum = grouped(f, y, 15);
+		sum = grouped(f, projected(f, models[m], &x), 15);
 		set_tof(f, 0, 0, 0);
-		expect = projected(f, models[m], &x);
-		expect_same(f, s, "sum of all bins", sum, expect);
-		free(y);
-		free(sum);
-		free(expect);
+		expect_same(f, s, "sum of all bins", sum, projected(f, models[m], &x));
 	}
-	buf_release(&x);
 }
 
 TEST(test_whole)
@@ -268,19 +253,13 @@ static void check_mashed(struct fixture *f, const struct setup *s)
 
 	for (int m = f->first; m < 3 && s->tof.n; m++)
 		for (int i = 0; i < 2; i++) {
-			float *y, *sum, *expect;
+			float *sum;
 
 			set_tof(f, 12, s->tof.width * (m + 1) / 3, s->tof.sigma);
-			y = projected(f, models[m], &x);
-			sum = grouped(f, y, groups[i]);
+			sum = grouped(f, projected(f, models[m], &x), groups[i]);
 			set_tof(f, 12 / groups[i], f->scan.tof.width * groups[i], s->tof.sigma);
-			expect = projected(f, models[m], &x);
-			expect_same(f, s, i ? "one wide bin" : "pairs of bins", sum, expect);
-			free(y);
-			free(sum);
-			free(expect);
+			expect_same(f, s, i ? "one wide bin" : "pairs of bins", sum, projected(f, models[m], &x));
 		}
-	buf_release(&x);
 }
 
 TEST(test_mashed)
@@ -293,34 +272,22 @@ static void check_sensitivity(struct fixture *f, const struct setup *s)
 {
 	for (int m = f->first; m < 3 && s->tof.n; m++) {
 		size_t n = (size_t)s->tof.n, n_u = (size_t)f->scan.n_u, rays;
-		struct projection *a;
 		struct buf y;
 		float *host, *many, *expect, *x;
 
 		set_tof(f, 1, s->tof.n * s->tof.width, s->tof.sigma);
 		y = sinogram(f, 5, 0.1f, 1);
 		host = fixture_download(&y);
-		a = create(f, models[m], 0);
-		expect = back(f, a, &y);
-		f->v->projection_free(a);
-		buf_release(&y);
+		expect = back(f, create(f, models[m], 0), &y);
 		rays = f->n_out / n_u;
 		set_tof(f, s->tof.n, s->tof.width, s->tof.sigma);
-		many = malloc(f->n_out * sizeof(*many));
-		assert_non_null(many);
+		many = test_memory(f->n_out * sizeof(*many));
 		for (size_t i = 0; i < rays * n; i++)
 			memcpy(many + i * n_u, host + i / n * n_u, n_u * sizeof(*many));
 		y = fixture_upload(f->dev, many, f->n_out);
-		a = create(f, models[m], 0);
-		x = back(f, a, &y);
-		if (!(difference(x, expect, f->n_in) <= AGREE_TOL))
-			fail_msg("%s, model %d: %g", s->name, (int)models[m], difference(x, expect, f->n_in));
-		f->v->projection_free(a);
-		buf_release(&y);
-		free(host);
-		free(many);
-		free(expect);
-		free(x);
+		x = back(f, create(f, models[m], 0), &y);
+		if (!(fixture_difference(x, expect, f->n_in) <= AGREE_TOL))
+			fail_msg("%s, model %d: %g", s->name, (int)models[m], fixture_difference(x, expect, f->n_in));
 	}
 }
 
@@ -363,64 +330,23 @@ TEST(test_points)
 {
 	/* pixels of 4.5 x 4.7 mm; the middle of the grid is pixel (20, 19) */
 	const int pixels[4][2] = {{34, 27}, {10, 30}, {6, 8}, {29, 5}};
-	struct fixture *f = malloc(sizeof(*f));
-	struct device *dev;
+	struct fixture *f = test_memory(sizeof(*f));
 
-	assert_non_null(f);
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
-	set_up(f, &setups[9], dev);
+	set_up(f, &setups[9], fixture_device(FIXTURE_POISON, 2));
 	assert_int_equal(f->scan.tof.n, 13);
 	for (int p = 0; p < 4; p++)
 		for (int m = 0; m < 3; m++) {
 			const struct grid *g = &f->grid;
-			float *host = calloc(f->n_in, sizeof(*host)), *y;
+			float *host = test_zeros(f->n_in, sizeof(*host));
 			double px = g->lo[0] + (pixels[p][0] + 0.5) * g->h[0], py = g->lo[1] + (pixels[p][1] + 0.5) * g->h[1];
 			struct buf x;
 
-			assert_non_null(host);
 			for (int k = 0; k < g->n[2]; k++)
 				host[(size_t)pixels[p][0] * grid_step(g, 0) + (size_t)pixels[p][1] * grid_step(g, 1) +
 				     (size_t)k] = 1;
 			x = fixture_upload(f->dev, host, f->n_in);
-			y = projected(f, models[m], &x);
-			assert_true(check_peaks(f, y, px, py) > 50);
-			free(host);
-			free(y);
-			buf_release(&x);
+			assert_true(check_peaks(f, projected(f, models[m], &x), px, py) > 50);
 		}
-	device_close(dev);
-	free(f);
-}
-
-/* An annihilation nearer to the first end, which has positive t (y > 0 in the view at 0 degrees), is in a bin of higher k. */
-TEST(test_sign)
-{
-	struct fixture *f = malloc(sizeof(*f));
-	struct device *dev;
-
-	assert_non_null(f);
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
-	set_up(f, &setups[9], dev);
-	for (int m = 0; m < 3; m++) {
-		const struct grid *g = &f->grid;
-		float *host = calloc(f->n_in, sizeof(*host)), *y;
-		size_t n_u = (size_t)f->scan.n_u, ray = (size_t)f->scan.n_v / 2 * (size_t)f->scan.tof.n * n_u;
-		struct buf x;
-
-		assert_non_null(host);
-		for (int k = 0; k < g->n[2]; k++)
-			host[20 * grid_step(g, 0) + 30 * grid_step(g, 1) + (size_t)k] = 1; /* x = 0, y = 51.7 mm */
-		x = fixture_upload(f->dev, host, f->n_in);
-		y = projected(f, models[m], &x);
-		assert_true(f->radius[f->scan.n_v / 2] == 0 && f->views[0].turn[0] == 1);
-		for (size_t u = 0; u < 10; u++)
-			assert_true(y[ray + 9 * n_u + u] > 1 && y[ray + 9 * n_u + u] > 1000 * y[ray + 3 * n_u + u]);
-		free(host);
-		free(y);
-		buf_release(&x);
-	}
-	device_close(dev);
-	free(f);
 }
 
 /* ---- the table, and what is refused ---- */
@@ -430,11 +356,10 @@ static void check_table(const struct cpu_path_loops *loops, const struct project
 {
 	const struct cpu_tof *tof = &a->paths->tof;
 	const struct scan_tof *scan = &a->scan->tof;
-	float t[CPU_PATH_BLOCK], *weight = malloc((size_t)CPU_PATH_BLOCK * (size_t)tof->row * sizeof(*weight));
+	float t[CPU_PATH_BLOCK], *weight = test_memory((size_t)CPU_PATH_BLOCK * (size_t)tof->row * sizeof(*weight));
 	int first[CPU_PATH_BLOCK];
 	double reach = 0.5 * scan->n * scan->width + 5 * scan->sigma;
 
-	assert_non_null(weight);
 	for (int i = 0; i < CPU_PATH_BLOCK; i++)
 		t[i] = (float)(reach * (2 * (i + 0.37) / CPU_PATH_BLOCK - 1));
 	loops->tof_windows(tof, t, 1, CPU_PATH_BLOCK, first, weight);
@@ -447,18 +372,15 @@ static void check_table(const struct cpu_path_loops *loops, const struct project
 				fail_msg("%d bins of %g mm, sigma %g: bin %d at %g mm: weight %.9g, not %.9g", scan->n,
 					 scan->width, scan->sigma, k, (double)t[i], w, tof_weight(scan, k, t[i]));
 		}
-	free(weight);
 }
 
 TEST(test_table)
 {
 	const struct scan_tof kinds[] = {{13, 46.8, 33.5}, {33, 21.4, 13.6}, {1, 608, 33.5}, {1, 1e6, 3}, {4, 80, 10},
 					 {6, 81, 10},	   {4096, 0.2, 40},  {8, 5, 20},     {3, 1, 500}};
-	struct fixture *f = malloc(sizeof(*f));
-	struct device *dev;
+	struct fixture *f = test_memory(sizeof(*f));
+	struct device *dev = fixture_device(FIXTURE_POISON, 1);
 
-	assert_non_null(f);
-	assert_int_equal(device_poison_open(1, &dev, NULL), 0);
 	set_up(f, &setups[8], dev);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct projection *a;
@@ -467,10 +389,7 @@ TEST(test_table)
 		a = create(f, PROJECTION_PATHS, 0);
 		for (int set = 0; cpu_rows_at(set); set++)
 			check_table(cpu_rows_at(set)->paths, a);
-		f->v->projection_free(a);
 	}
-	device_close(dev);
-	free(f);
 }
 
 static void expect_refused(struct fixture *f, const struct projection_spec *spec, const char *text)
@@ -478,9 +397,7 @@ static void expect_refused(struct fixture *f, const struct projection_spec *spec
 	struct projection *a = NULL;
 	struct err err = {0};
 
-	assert_int_equal(f->v->projection_create(f->dev, spec, &a, &err), -EINVAL);
-	if (!strstr(err.msg, text))
-		fail_msg("\"%s\" does not contain \"%s\"", err.msg, text);
+	assert_error(f->v->projection_create(f->dev, spec, &a, &err), &err, EINVAL, text);
 	assert_int_equal(f->v->projection_bytes(f->dev, spec), 0);
 	assert_null(a);
 }
@@ -491,14 +408,12 @@ TEST(test_refused)
 				       {3, INFINITY, 10}, {3, 10, 0},	  {3, 10, NAN}, {3, 10, INFINITY}, {3, 0.01, 10}};
 	const char *text[] = {"-1 TOF bins", "4097 TOF bins", "0 mm",	   "-1 mm",	"nan mm",
 			      "inf mm",	     "sigma 0",	      "sigma nan", "sigma inf", "1/512"};
-	struct fixture *f = malloc(sizeof(*f));
+	struct fixture *f = test_memory(sizeof(*f));
 	struct projection_spec spec = {.model = PROJECTION_PATHS, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid};
 	struct projection *a;
-	struct device *dev;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct buf x, y;
 
-	assert_non_null(f);
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	set_up(f, &setups[0], dev);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		for (int m = 0; m < 3; m++) {
@@ -535,9 +450,4 @@ TEST(test_refused)
 	assert_int_equal(f->v->back_interpolated(a, &(struct buf){.dev = dev, .mem = y.mem, .n = f->n_out}, false, &x, NULL),
 			 -ENOTSUP);
 	assert_int_equal(f->v->row_sweep(a, 1, &(struct buf){.dev = dev, .mem = y.mem, .n = f->n_out}, &x, NULL), -ENOTSUP);
-	f->v->projection_free(a);
-	buf_release(&x);
-	buf_release(&y);
-	device_close(dev);
-	free(f);
 }

@@ -26,12 +26,15 @@ static inline struct tn_pet small_pet(int span, int tof)
 	return p;
 }
 
+TEST_GIVES_BACK(tn_scan_free);
+
 static inline struct tn_scan *pet_scan(int span, int tof)
 {
 	struct tn_pet p = small_pet(span, tof);
 	struct tn_scan *s = NULL;
 
 	WORKS(tn_scan_pet(&p, &s, &last));
+	test_later(give_back_tn_scan_free, s);
 	return s;
 }
 
@@ -45,7 +48,7 @@ static inline struct tn_scan *line_scan(size_t n, int tof, unsigned seed)
 {
 	enum { POINTS = 500 };
 	float points[3 * POINTS];
-	int32_t *pairs = malloc(2 * n * sizeof(*pairs)), *bins = malloc(n * sizeof(*bins));
+	int32_t *pairs = test_memory(2 * n * sizeof(*pairs)), *bins = test_memory(n * sizeof(*bins));
 	struct tn_lines l = {TN_SIZE(l), points, POINTS, pairs, n, bins, NULL, 0, {0, 0, 0}};
 	struct tn_scan *s = NULL;
 
@@ -64,8 +67,7 @@ static inline struct tn_scan *line_scan(size_t n, int tof, unsigned seed)
 		bins[i] = (int32_t)(tof * next_random(&seed));
 	}
 	WORKS(tn_scan_lines(&l, &s, &last));
-	free(pairs);
-	free(bins);
+	test_later(give_back_tn_scan_free, s);
 	return s;
 }
 
@@ -85,6 +87,7 @@ static inline struct tn_scan *view_scan(bool turning)
 		memcpy(views[i], v, sizeof(v));
 	}
 	WORKS(tn_scan_views(&p, &s, &last));
+	test_later(give_back_tn_scan_free, s);
 	return s;
 }
 
@@ -94,10 +97,23 @@ static inline struct tn_scan *beam_scan(int slices)
 	struct tn_scan *s = NULL;
 
 	WORKS(tn_scan_parallel(&p, &s, &last));
+	test_later(give_back_tn_scan_free, s);
 	return s;
 }
 
 static const struct tn_grid small_grid = {{24, 21, 9}, {6, 6.5, 3}, {-72, -68.25, -13.5}};
+
+TEST_GIVES_BACK(tn_projector_free);
+
+static inline struct tn_projector *projector_new(struct tn_device *dev, struct tn_scan *s, const struct tn_grid *g,
+						 const struct tn_model *m)
+{
+	struct tn_projector *a = NULL;
+
+	WORKS(tn_projector_new(dev, s, g, m, &a, &last));
+	test_later(give_back_tn_projector_free, a);
+	return a;
+}
 
 /* An array with an order, in memory of its own. */
 struct field {
@@ -108,7 +124,7 @@ struct field {
 
 static inline struct field *field_new(const struct tn_layout *l, bool native)
 {
-	struct field *f = calloc(1, sizeof(*f));
+	struct field *f = test_zeros(1, sizeof(*f));
 
 	f->layout = *l;
 	if (!native) {
@@ -118,17 +134,9 @@ static inline struct field *field_new(const struct tn_layout *l, bool native)
 			f->layout.floats *= l->shape[i];
 		}
 	}
-	f->mem = calloc((size_t)f->layout.floats, sizeof(float));
+	f->mem = test_zeros((size_t)f->layout.floats, sizeof(float));
 	f->a = (struct tn_array){f->mem, {TN_HOST, 0}, l->ndim, {2, 32, 1}, f->layout.shape, f->layout.strides, 0};
 	return f;
-}
-
-static inline struct field *field_free(struct field *f)
-{
-	if (f)
-		free(f->mem);
-	free(f);
-	return NULL;
 }
 
 /* The place of element number i in C order. */

@@ -4,6 +4,7 @@
 #include "recon/core/threads.h"
 #include "recon/pet/pet.h"
 #include "tests/recon/api/api_fixture.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 
 static struct tn_device *dev;
 
@@ -23,7 +24,6 @@ TESTS_SETUP(open_device, close_device);
 
 static struct tn_projector *projector(struct tn_scan *s, const struct tn_model *m)
 {
-	struct tn_projector *a = NULL;
 	struct tn_grid g = small_grid;
 	struct tn_scan_info i = {TN_SIZE(i)};
 
@@ -39,8 +39,7 @@ static struct tn_projector *projector(struct tn_scan *s, const struct tn_model *
 		g.h[2] = 4;
 		g.lo[2] = -0.5 * g.n[2] * g.h[2];
 	}
-	WORKS(tn_projector_new(dev, s, &g, m, &a, &last));
-	return a;
+	return projector_new(dev, s, &g, m);
 }
 
 /* The gap of <A x, y> and <x, A'y>; A x and A'y are the same bits with native strides and in C order, and so are their sums. */
@@ -76,12 +75,6 @@ static double gap_of(struct tn_projector *a)
 	assert_same(aty[0], aty[1]);
 	assert_near(field_dot(ax[0], y[0]), 2 * forward, 1e-6 * forward);
 	assert_near(field_dot(x[0], aty[0]), 2 * back, 1e-6 * back);
-	for (int native = 0; native < 2; native++) {
-		field_free(x[native]);
-		field_free(y[native]);
-		field_free(ax[native]);
-		field_free(aty[native]);
-	}
 	return fabs(forward - back) / forward;
 }
 
@@ -96,7 +89,6 @@ static void check_gap(const char *what, struct tn_scan *s, struct tn_model m)
 	gap = gap_of(a);
 	print_message("%s: %.1e\n", what, gap);
 	assert_true(gap <= 1e-6);
-	tn_projector_free(a);
 }
 
 TEST(transposes)
@@ -132,7 +124,6 @@ TEST(transposes)
 							: beam_scan(rows[i].span);
 
 		check_gap(rows[i].what, s, rows[i].model);
-		tn_scan_free(s);
 	}
 }
 
@@ -141,15 +132,10 @@ TEST(many_lines)
 {
 	struct tn_grid few = {{6, 5, 4}, {20, 20, 20}, {-60, -50, -40}};
 	struct tn_scan *s = line_scan(2000000, 0, 5);
-	struct tn_projector *a = NULL;
-	double gap;
+	double gap = gap_of(projector_new(dev, s, &few, NULL));
 
-	WORKS(tn_projector_new(dev, s, &few, NULL, &a, &last));
-	gap = gap_of(a);
 	print_message("gap %.1e\n", gap);
 	assert_true(gap <= 1e-6);
-	tn_projector_free(a);
-	tn_scan_free(s);
 }
 
 /* A volume of one column along z: its strides are those of the device, but there is no padding behind the caller's array. */
@@ -162,7 +148,7 @@ TEST(one_column)
 	float mem[4] = {1, 1, 1, 7};
 	struct field *y;
 
-	WORKS(tn_projector_new(dev, s, &column, NULL, &a, &last));
+	a = projector_new(dev, s, &column, NULL);
 	WORKS(tn_projector_info(a, &i, &last));
 	y = field_new(&i.y, false);
 	for (int add = 0; add < 2; add++) {
@@ -171,9 +157,6 @@ TEST(one_column)
 		assert_true(mem[0] > 1 && mem[1] > 1 && mem[2] > 1);
 		assert_float_equal(mem[3], 7, 0);
 	}
-	field_free(y);
-	tn_projector_free(a);
-	tn_scan_free(s);
 }
 
 /* A subset is a strided array of the data of all angles: read and written there. */
@@ -206,12 +189,8 @@ TEST(subsets_in_place)
 		view.shape = shape;
 		view.strides = strides;
 		WORKS(tn_forward(part, &x->a, &view, 0, &last));
-		tn_projector_free(part);
 	}
 	assert_same(y, z);
-	field_free(x), field_free(y), field_free(z);
-	tn_projector_free(all);
-	tn_scan_free(s);
 }
 
 /* Far from the ends of a ray, a uniform volume of 1 gives its length: of the ray that tn_scan_rays() returns. */
@@ -230,18 +209,17 @@ TEST(rays)
 		double(*ends)[6];
 		int seen = 0;
 
-		if (k == 1) { /* all between the detector and 40 mm above it */
+		if (k == 1) /* all between the detector and 40 mm above it */
 			g = (struct tn_grid){{80, 80, 4}, {6, 6, 10}, {-240, -240, 30}};
-		}
 		WORKS(tn_scan_info(scans[k], &i, &last));
-		WORKS(tn_projector_new(dev, scans[k], &g, &m, &a, &last));
+		a = projector_new(dev, scans[k], &g, &m);
 		WORKS(tn_projector_info(a, &p, &last));
 		x = field_new(&p.x, true);
 		y = field_new(&p.y, false);
 		for (int64_t j = 0; j < x->layout.floats; j++)
 			x->mem[j] = 1;
 		WORKS(tn_forward(a, &x->a, &y->a, 0, &last));
-		ends = malloc((size_t)i.rays * sizeof(*ends));
+		ends = test_memory((size_t)i.rays * sizeof(*ends));
 		WORKS(tn_scan_rays(scans[k], 0, (size_t)i.rays, ends[0], &last));
 		for (int64_t j = 0; j < i.rays; j++) {
 			const double *e = ends[j];
@@ -266,10 +244,6 @@ TEST(rays)
 			seen++;
 		}
 		assert_true(seen > i.rays / 3);
-		free(ends);
-		field_free(x), field_free(y);
-		tn_projector_free(a);
-		tn_scan_free(scans[k]);
 	}
 }
 
@@ -281,21 +255,18 @@ TEST(defaults)
 	struct michelogram m = {.scanner = scanner, .n_radial = p.radial, .n_angles = p.angles};
 	struct pet_protocol protocol = {
 		.algorithm = ALGORITHM_MLEM, .iterations = 1, .projector = PROJECTION_JOSEPH, .matrix = 16};
-	struct tn_scan *s = pet_scan(3, 0);
+	struct tn_scan *s = NULL;
 	struct tn_device *other = NULL;
 	struct tn_projector *a = NULL;
-	struct device *device = NULL;
 	struct pet_plan plan;
 	double ends[6];
 	int limit;
 
-	assert_int_equal(michelogram_segments(p.rings, 3, 4, &m.segments, &m.n_segments, NULL), 0);
-	assert_int_equal(device_cpu_open(1, &device, NULL), 0);
-	assert_int_equal(pet_plan(&protocol, &m, PET_FACTORS_NONE, false, device, &plan, NULL), 0);
+	fixture_segments(&m, 3, 4);
+	assert_int_equal(pet_plan(&protocol, &m, PET_FACTORS_NONE, false, fixture_device(FIXTURE_CPU, 1), &plan, NULL), 0);
+	WORKS(tn_scan_pet(&p, &s, &last));
 	WORKS(tn_scan_rays(s, 14, 1, ends, &last)); /* the middle */
 	assert_near(hypot(ends[0], ends[1]), plan.fov_radius, 1e-9);
-	device_close(device);
-	free(m.segments);
 	threads_limit(7);
 	limit = threads_now();
 	WORKS(tn_device_open("cpu:1", &other, &last));

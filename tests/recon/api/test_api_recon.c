@@ -10,6 +10,7 @@
 #include "recon/pet/pet.h"
 #include "recon/pet/pet_list.h"
 #include "tests/recon/api/api_fixture.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 
 #define FLOATS(mem, ...) TN_FLOATS(mem, __VA_ARGS__)
 
@@ -19,14 +20,13 @@ static struct device *plain; /* the same device for the sessions */
 static int open_devices(void **state)
 {
 	WORKS(tn_device_open("cpu:2", &dev, &last));
-	assert_int_equal(device_cpu_open(2, &plain, NULL), 0);
+	plain = fixture_device(FIXTURE_CPU, 2);
 	return 0;
 }
 
 static int close_devices(void **state)
 {
 	tn_device_close(dev);
-	device_close(plain);
 	return 0;
 }
 
@@ -34,7 +34,7 @@ TESTS_SETUP(open_devices, close_devices);
 
 static float *random_floats(size_t n, double from, double to, unsigned seed)
 {
-	float *x = malloc(n * sizeof(*x));
+	float *x = test_memory(n * sizeof(*x));
 
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)(from + (to - from) * next_random(&seed));
@@ -51,14 +51,13 @@ static float *volume_of(struct tn_recon *r, struct tn_grid *ret_grid)
 	WORKS(tn_recon_info(r, &i, &last));
 	n[0] = i.grid.n[2], n[1] = i.grid.n[1], n[2] = i.grid.n[0];
 	strides[0] = 1, strides[1] = n[0] * n[2], strides[2] = n[0];
-	z_fastest = malloc((size_t)(n[0] * n[1] * n[2]) * sizeof(*x));
-	x = malloc((size_t)(n[0] * n[1] * n[2]) * sizeof(*x));
+	z_fastest = test_memory((size_t)(n[0] * n[1] * n[2]) * sizeof(*x));
+	x = test_memory((size_t)(n[0] * n[1] * n[2]) * sizeof(*x));
 	WORKS(tn_recon_read(r, &(struct tn_array){z_fastest, {TN_HOST, 0}, 3, {2, 32, 1}, n, strides, 0}, &last));
 	for (int64_t k = 0; k < n[0]; k++)
 		for (int64_t j = 0; j < n[1]; j++)
 			for (int64_t h = 0; h < n[2]; h++)
 				x[(k * n[1] + j) * n[2] + h] = z_fastest[k + j * strides[1] + h * strides[2]];
-	free(z_fastest);
 	*ret_grid = i.grid;
 	return x;
 }
@@ -122,7 +121,7 @@ TEST(pet)
 		sum += (double)y[k];
 	assert_near(report.counts, sum, 1e-6 * sum);
 
-	assert_int_equal(michelogram_segments(p.rings, 2, p.max_difference, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, 2, p.max_difference);
 	assert_int_equal(pet_plan(&pet_protocol, &m, PET_FACTORS_SHARED, true, plain, &plan, NULL), 0);
 	assert_int_equal(pet_open(&pet_protocol, &plan, &m, PET_FACTORS_SHARED, true, plain, NULL, &session, NULL), 0);
 	n = 9 * planes;
@@ -130,14 +129,11 @@ TEST(pet)
 	assert_int_equal(pet_put(session, PET_BACKGROUND, 0, n, b, NULL), 0);
 	assert_int_equal(pet_put(session, PET_FACTORS, 0, planes, f, NULL), 0);
 	assert_int_equal(pet_run(session, NULL, &(struct pet_report){0}, NULL), 0);
-	expected = malloc((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
+	expected = test_memory((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
 	assert_int_equal(pet_read_slices(session, 0, g.n[2], expected, NULL), 0);
 	assert_volume(found, expected, &g);
 	pet_close(session);
-	free(m.segments);
 	tn_recon_free(r);
-	tn_scan_free(s);
-	free(y), free(b), free(f), free(found), free(expected);
 }
 
 /* A list with the sensitivity of the caller: that of the session, which adds the same lines itself, but for the order of its sums.
@@ -217,7 +213,7 @@ TEST(lists)
 	WORKS(tn_recon_info(r, &i, &last));
 	assert_int_equal(i.subsets, 2);
 	n = (size_t)i.grid.n[0] * (size_t)i.grid.n[1] * (size_t)i.grid.n[2];
-	sensitivity = malloc(n * sizeof(*sensitivity));
+	sensitivity = test_memory(n * sizeof(*sensitivity));
 	WORKS(tn_projector_new(dev, all, &i.grid, &model, &a, &last));
 	WORKS(tn_adjoint(a, FLOATS(ones, N), FLOATS(sensitivity, i.grid.n[2], i.grid.n[1], i.grid.n[0]), 0, &last));
 	WORKS(tn_recon_put(r, TN_SENSITIVITY, FLOATS(sensitivity, i.grid.n[2], i.grid.n[1], i.grid.n[0]), &last));
@@ -230,13 +226,13 @@ TEST(lists)
 	assert_int_equal(pet_list_plan(&p, &l, plain, &plan, &err), 0);
 	assert_near(plan.fov_radius, 98, 1e-4);
 	assert_int_equal(pet_list_open(&p, &plan, &l, plain, &session, &err), 0);
-	lors.list = malloc(N * sizeof(struct event));
+	lors.list = test_memory(N * sizeof(struct event));
 	for (int k = 0; k < N; k++) {
 		((struct event *)(uintptr_t)lors.list)[k] = list[k];
 		((struct event *)(uintptr_t)lors.list)[k].add = 1;
 	}
 	assert_int_equal(pet_list_run(session, NULL, &(struct pet_report){0}, &err), 0);
-	expected = malloc(n * sizeof(*expected));
+	expected = test_memory(n * sizeof(*expected));
 	assert_int_equal(pet_list_read_slices(session, 0, g.n[2], expected, NULL), 0);
 	for (size_t k = 0; k < n; k++) {
 		largest = fmax(largest, (double)expected[k]);
@@ -245,11 +241,9 @@ TEST(lists)
 	print_message("difference %.1e of the maximum\n", difference / largest);
 	assert_true(largest > 0 && difference <= 1e-5 * largest);
 	pet_list_close(session);
-	free((void *)(uintptr_t)lors.list);
 	tn_projector_free(a);
 	tn_recon_free(r);
 	tn_scan_free(s), tn_scan_free(all);
-	free(found), free(expected), free(sensitivity);
 }
 
 TEST(views)
@@ -292,7 +286,7 @@ TEST(views)
 	WORKS(tn_recon_run(r, NULL, NULL, NULL, &last));
 	found = volume_of(r, &g);
 
-	assert_int_equal(scan_create_dbt(&geometry, &scan, NULL), 0);
+	scan = fixture_dbt_scan(&geometry);
 	assert_int_equal(dbt_plan(&p, scan, 12, 30, plain, &plan, NULL), 0);
 	assert_int_equal(dbt_open(&p, &plan, scan, plain, &session, NULL), 0);
 	for (int i = 0; i < N; i++) {
@@ -304,14 +298,11 @@ TEST(views)
 		assert_int_equal(dbt_view_end(session, i, NULL), 0);
 	}
 	assert_int_equal(dbt_run(session, NULL, &(struct dbt_report){0}, NULL), 0);
-	expected = malloc((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
+	expected = test_memory((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
 	assert_int_equal(dbt_read_slices(session, 0, g.n[2], expected, NULL), 0);
 	assert_volume(found, expected, &g);
 	dbt_close(session);
-	scan_free(scan);
 	tn_recon_free(r);
-	tn_scan_free(s);
-	free(y), free(valid), free(found), free(expected);
 }
 
 TEST(beams)
@@ -357,16 +348,13 @@ TEST(beams)
 		WORKS(tn_recon_run(r, NULL, NULL, &report, &last));
 		found = volume_of(r, &g);
 		assert_int_equal(parallel_plan(&rows[k].p, &scan, plain, &plan, NULL), 0);
-		expected = malloc((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
+		expected = test_memory((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
 		assert_int_equal(parallel_reconstruct(&rows[k].p, &plan, &scan, plain, y, NULL, expected, &expected_report, NULL),
 				 0);
 		assert_volume(found, expected, &g);
 		assert_near(report.residual, expected_report.residual, 0);
 		tn_recon_free(r);
-		tn_scan_free(s);
-		free(found), free(expected);
 	}
-	free(y);
 }
 
 /* ---- keys ---- */
@@ -403,7 +391,6 @@ TEST(grid)
 	tn_recon_free(r);
 	g.n[2] = 8;
 	assert_error(tn_recon_new(dev, s, NULL, 1 << TN_DATA, &g, &r, &last), (struct err *)&last, EINVAL, "along z");
-	tn_scan_free(s);
 }
 
 /* ---- cancel, threads, fork ---- */
@@ -432,8 +419,6 @@ TEST(cancelling)
 	assert_int_equal(tn_recon_run(r, cancel_it, r, NULL, &last), -ECANCELED);
 	assert_int_equal(tn_recon_run(r, NULL, NULL, NULL, &last), -EINVAL);
 	tn_recon_free(r);
-	free(y);
-	tn_scan_free(s);
 }
 
 struct job {
@@ -474,8 +459,6 @@ static void make_job(struct job *j, struct tn_device *d, struct tn_scan *s)
 
 static void end_job(struct job *j)
 {
-	field_free(j->x);
-	field_free(j->y);
 	sem_destroy(&j->done);
 }
 
@@ -500,7 +483,6 @@ TEST(threads)
 	for (int i = 0; i < JOBS; i++)
 		end_job(&jobs[i]);
 	tn_device_close(other);
-	tn_scan_free(s);
 }
 
 /* A reconstruction in a thread. */
@@ -577,8 +559,6 @@ TEST(runs_in_threads)
 			assert_memory_equal(x[0], x[1], sizeof(x[0]));
 	}
 	tn_device_close(other);
-	free(y);
-	tn_scan_free(s);
 }
 
 #if defined(__has_feature) /* clang */
@@ -601,10 +581,8 @@ TEST(forked)
 	int status;
 	pid_t pid;
 
-	if (!FORKS) {
-		tn_scan_free(s);
+	if (!FORKS)
 		skip_because("the thread sanitizer has no threads in a child of a process with threads");
-	}
 	make_job(&j, dev, s);
 	project(&j);
 	assert_int_equal(j.result, 0);
@@ -629,5 +607,4 @@ TEST(forked)
 	assert_int_equal(status, 0);
 	tn_projector_free(a);
 	end_job(&j), end_job(&k);
-	tn_scan_free(s);
 }

@@ -20,8 +20,6 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	tn_projector_free(projector);
-	for (int i = 1; i < 5; i++)
-		tn_scan_free(scans[i]);
 	tn_device_close(dev);
 	return 0;
 }

@@ -4,6 +4,7 @@
 #include "recon/bench/bench.h"
 #include "recon/bench/bench_data.h"
 #include "recon/bench/bench_internal.h"
+#include "tests/kernels/buffers.h"
 #include "tests/test.h"
 
 static const struct bench_ceiling round_ceiling = {1e10, 1e9}; /* bytes and steps a second */
@@ -34,8 +35,7 @@ static void run_all(struct device *dev, size_t step)
 	for (i = 0; (work = bench_work_at(i)); i++) {
 		if (test_tier() < 2 && i % step)
 			continue;
-		if (bench_run(work, dev, &tiny, 2, &round_ceiling, &result, &err) < 0)
-			fail_msg("%s: %s", work->name, err.msg);
+		assert_done(bench_run(work, dev, &tiny, 2, &round_ceiling, &result, &err), &err);
 		assert_ptr_equal(result.work, work);
 		assert_ptr_equal(bench_work_find(work->name), work);
 		assert_int_equal(result.seconds.n, 2);
@@ -50,35 +50,25 @@ static void run_all(struct device *dev, size_t step)
 
 TEST(on_cpu)
 {
-	struct device *dev = NULL;
-
-	assert_int_equal(device_cpu_open(2, &dev, NULL), 0);
-	run_all(dev, 3);
-	device_close(dev);
+	run_all(fixture_device(FIXTURE_CPU, 2), 3);
 }
 
 TEST(on_poison)
 {
-	struct device *dev = NULL;
-
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
-	run_all(dev, 1);
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
+	run_all(fixture_device(FIXTURE_POISON, 2), 1);
 }
 
 TEST(on_cuda)
 {
 	struct bench_ceiling ceiling;
-	struct device *dev = NULL;
+	struct device *dev;
 
 	if (device_cuda_count() == 0)
 		skip_because("no CUDA device");
-	assert_int_equal(device_cuda_open(0, &dev, NULL), 0);
+	dev = fixture_device(FIXTURE_CUDA, 0);
 	run_all(dev, 1);
 	assert_int_equal(bench_ceiling(dev, BENCH_TINY, &ceiling, NULL), 0);
 	assert_true(ceiling.steps > 1e9 && isfinite(ceiling.steps)); /* even the slowest GPU exceeds this */
-	device_close(dev);
 }
 
 /* Steps and bytes that were counted by hand. */
@@ -86,9 +76,8 @@ TEST(counts)
 {
 	const double each = 4; /* bytes */
 	struct bench_result r;
-	struct device *dev = NULL;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	assert_int_equal(bench_run(bench_work_find("bp"), dev, &tiny, 1, &round_ceiling, &r, NULL), 0);
 	assert_float_equal(r.steps, 48. * 48 * 72, 0); /* pixels, views */
 	assert_float_equal(r.bytes, each * (48 * 48 + 48 * 72), 0);
@@ -98,15 +87,13 @@ TEST(counts)
 	assert_int_equal(bench_run(bench_work_find("dbt-osem"), dev, &tiny, 1, &round_ceiling, &r, NULL), 0);
 	assert_float_equal(r.steps, 2. * 40 * 48 * 6 * 5, 0);
 	assert_float_equal(r.bytes, each * (3. * 40 * 48 * 6 * 5 + 40 * 48 * 5), 0);
-	device_close(dev);
 }
 
 static void run_setup(struct device *dev, const char *work, const struct bench_setup *setup, struct bench_result *ret_result)
 {
 	struct err err = {0};
 
-	if (bench_run(bench_work_find(work), dev, setup, 1, &round_ceiling, ret_result, &err) < 0)
-		fail_msg("%s: %s", work, err.msg);
+	assert_done(bench_run(bench_work_find(work), dev, setup, 1, &round_ceiling, ret_result, &err), &err);
 	assert_figures(ret_result);
 }
 
@@ -138,26 +125,22 @@ TEST(setups)
 		{"art", {.views = 2}, "2 angles", 2. * 48 * 48 * 2},
 	};
 	struct bench_result r;
-	struct device *dev = NULL;
+	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		run_setup(dev, cases[i].work, &cases[i].setup, &r);
 		assert_non_null(strstr(r.sizes, cases[i].sizes));
 		assert_float_equal(r.steps, cases[i].steps, 0);
 		assert_int_equal(r.n_stages, 0);
 	}
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
 }
 
 TEST(staged)
 {
 	const struct bench_setup setup = {.stages = true};
 	struct bench_result r;
-	struct device *dev = NULL;
+	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 
-	assert_int_equal(device_poison_open(2, &dev, NULL), 0);
 	run_setup(dev, "pet-mlem", &setup, &r);
 	assert_int_equal(r.n_stages, 4);
 	assert_string_equal(r.stage[0].name, "forward");
@@ -171,7 +154,6 @@ TEST(staged)
 	assert_string_equal(r.stage[0].name, "filter");
 	for (int i = 0; i < r.n_stages; i++)
 		assert_true(r.stage[i].seconds.n == 1 && r.stage[i].seconds.median > 0);
-	device_close(dev);
 }
 
 /* A member that a work does not use is rejected, not ignored. */
@@ -203,9 +185,8 @@ TEST(setups_refused)
 		{"pet-list", {.model = PROJECTION_PATHS}},
 	};
 	struct bench_result result = {.steps = -1};
-	struct device *dev = NULL;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct err err = {0};
 
@@ -214,58 +195,32 @@ TEST(setups_refused)
 			-EINVAL);
 		assert_true(err.msg[0] && result.steps == -1); /* not written */
 	}
-	device_close(dev);
 }
 
 /* Devices in which a function does nothing: the check of a work that uses the function fails. */
-static int idle_back(struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
-{
-	(void)a, (void)y, (void)add, (void)x, (void)err;
-	return 0;
-}
+#define IDLE(name, ...)                                                                                                          \
+	static int name(__VA_ARGS__)                                                                                             \
+	{                                                                                                                        \
+		return 0;                                                                                                        \
+	}
 
-static int idle_sweep(struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err)
-{
-	(void)a, (void)relaxation, (void)y, (void)x, (void)err;
-	return 0;
-}
-
-static int idle_update(struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)
-{
-	(void)a, (void)rule, (void)pair, (void)x, (void)err;
-	return 0;
-}
-
-static int idle_sub_iterate(struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row,
-			    struct buf *work, struct buf *x, struct err *err)
-{
-	(void)a, (void)rule, (void)y, (void)row, (void)work, (void)x, (void)err;
-	return 0;
-}
-
-static int idle_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
-{
-	(void)rule, (void)num, (void)den, (void)x, (void)err;
-	return 0;
-}
-
-static int idle_ratio(struct events *a, const struct buf *events, float floor, const struct buf *x, struct buf *sum,
-		      struct err *err)
-{
-	(void)a, (void)events, (void)floor, (void)x, (void)sum, (void)err;
-	return 0;
-}
+IDLE(idle_back, struct projection *a, const struct buf *y, bool add, struct buf *x, struct err *err)
+IDLE(idle_sweep, struct projection *a, float relaxation, const struct buf *y, struct buf *x, struct err *err)
+IDLE(idle_update, struct projection *a, const struct rule *rule, const struct buf *pair, struct buf *x, struct err *err)
+IDLE(idle_sub_iterate, struct projection *a, const struct rule *rule, const struct buf *y, const struct buf *row,
+     struct buf *work, struct buf *x, struct err *err)
+IDLE(idle_voxels, const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
+IDLE(idle_ratio, struct events *a, const struct buf *events, float floor, const struct buf *x, struct buf *sum, struct err *err)
 
 TEST(found_out)
 {
 	static const char *const names[] = {"bp",	"fbp-convolution", "fbp-fourier", "art",
 					    "dbt-osem", "dbt-mlem",	   "pet-mlem",	  "pet-list"};
 	struct bench_result result = {.steps = -1};
-	struct device *dev = NULL;
-	struct device_ops ops;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
+	static struct device_ops ops; /* until the device is closed */
 	struct err err = {0};
 
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	ops = *dev->ops;
 	ops.back_interpolated = idle_back;
 	ops.row_sweep = idle_sweep;
@@ -280,7 +235,6 @@ TEST(found_out)
 		assert_non_null(strstr(err.msg, "wrong numbers"));
 		assert_true(result.steps == -1); /* not written */
 	}
-	device_close(dev);
 }
 
 TEST(refusals)
@@ -288,10 +242,9 @@ TEST(refusals)
 	const struct bench_work *work = bench_work_find("radon"), *big = bench_work_find("dbt-osem");
 	struct bench_ceiling ceiling;
 	struct bench_result result;
-	struct device *dev = NULL;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct err err = {0};
 
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	assert_int_equal(bench_run(work, dev, &(struct bench_setup){.size = BENCH_SIZES}, 1, &round_ceiling, &result, &err),
 			 -EINVAL);
 	assert_int_equal(bench_run(work, dev, &tiny, -1, &round_ceiling, &result, &err), -EINVAL);
@@ -305,7 +258,6 @@ TEST(refusals)
 	assert_int_equal(bench_ceiling(dev, BENCH_TINY, &ceiling, &err), 0);
 	assert_true(ceiling.copy_bytes > 0 && isfinite(ceiling.copy_bytes));
 	assert_true(ceiling.steps > 0 && isfinite(ceiling.steps));
-	device_close(dev);
 }
 
 TEST(medians)
@@ -337,10 +289,9 @@ static int fail_late(void *ctx, int i, struct err *err)
 TEST(measuring)
 {
 	struct bench_times t = {.n = -1}, stage[3];
-	struct device *dev = NULL;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	int calls = 0;
 
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	assert_int_equal(bench_measure(dev, 5, 1, count_call, &calls, &t, NULL), 0);
 	assert_int_equal(calls, 6); /* and the warm-up */
 	assert_int_equal(t.n, 5);
@@ -356,16 +307,14 @@ TEST(measuring)
 	assert_int_equal(bench_measure(dev, 2, 3, count_call, &calls, stage, NULL), 0);
 	assert_int_equal(calls, 9);
 	assert_true(stage[0].n == 2 && stage[1].n == 2 && stage[2].n == 2);
-	device_close(dev);
 }
 
 TEST(random_data)
 {
-	struct device *dev = NULL;
+	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct buf a = {0}, b = {0}, c = {0};
 	double sum, squares, other;
 
-	assert_int_equal(device_cpu_open(1, &dev, NULL), 0);
 	assert_int_equal(bench_random_alloc(dev, 10000, 2, 4, 1, &a, NULL), 0);
 	assert_int_equal(bench_random_alloc(dev, 10000, 2, 4, 1, &b, NULL), 0);
 	assert_int_equal(bench_random_alloc(dev, 10000, 2, 4, 2, &c, NULL), 0);
@@ -382,7 +331,6 @@ TEST(random_data)
 	buf_release(&a);
 	buf_release(&b);
 	buf_release(&c);
-	device_close(dev);
 }
 
 struct written {

@@ -3,6 +3,7 @@
 #include "recon/calibration/bead_find.h"
 #include "recon/core/scan.h"
 #include "recon/phantom/phantom.h"
+#include "tests/recon/dbt_fixture.h"
 #include "tests/test.h"
 
 #define N_U 420
@@ -37,7 +38,7 @@ static void make_view(double diameter, double i0, double ret_at[BEADS][2])
 					       4 / diameter};
 	for (int i = 0; i < 2; i++)
 		shapes[i].c[1] += 10;
-	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+	scan = fixture_dbt_scan(&g);
 	assert_int_equal(phantom_project(&p, scan, 1, line, NULL), 0);
 	if (i0 > 0) {
 		assert_int_equal(phantom_counts(line, N_U * N_V, i0, 5, 1, 65535, counts, NULL), 0);
@@ -51,7 +52,6 @@ static void make_view(double diameter, double i0, double ret_at[BEADS][2])
 		ret_at[i][0] = (s[0] + (c[0] - s[0]) * part) / PITCH - 0.5;
 		ret_at[i][1] = (s[1] + (c[1] - s[1]) * part) / PITCH + N_V / 2.0 - 0.5;
 	}
-	scan_free(scan);
 }
 
 /* Find the beads and compare: exactly these, with this largest error of a position. */
@@ -64,6 +64,7 @@ static void compare(double diameter, double i0, double tolerance)
 
 	make_view(diameter, i0, at);
 	assert_int_equal(bead_find(&picture, diameter / PITCH, &spots, &n, NULL), 0);
+	test_later(free, spots);
 	assert_int_equal(n, BEADS);
 	for (int i = 0; i < BEADS; i++) {
 		double best = INFINITY;
@@ -72,7 +73,6 @@ static void compare(double diameter, double i0, double tolerance)
 			best = fmin(best, hypot(spots[k].at[0] - at[i][0], spots[k].at[1] - at[i][1]));
 		assert_near(best, 0, tolerance);
 	}
-	free(spots);
 }
 
 /* Without noise a position is right to the part of a bin that sampling with rays at the centres of bins leaves. */
@@ -105,10 +105,10 @@ TEST(no_data)
 			if (fabs(u - at[2][0]) < 6)
 				line[v * N_U + u] = NAN;
 	assert_int_equal(bead_find(&picture, 10, &spots, &n, NULL), 0);
+	test_later(free, spots);
 	assert_in_range(n, BEADS - 2, BEADS - 1);
 	for (size_t k = 0; k < n; k++)
 		assert_true(fabs(spots[k].at[0] - at[2][0]) > 10);
-	free(spots);
 }
 
 TEST(refused)

@@ -4,6 +4,7 @@
  * errors as lines for docs/dbt-calibration.md. */
 #include "recon/calibration/bead_judge.h"
 #include "recon/core/scan.h"
+#include "tests/recon/dbt_fixture.h"
 #include "tests/test.h"
 
 #define BEADS 12
@@ -167,14 +168,13 @@ TEST(model)
 		angle[i] = bead_source_angle(system, &views, i);
 		assert_near(angle[i], scan_angle_turned(0.4 - stated[i], 5, 700), 1e-12);
 	}
-	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
+	scan = fixture_dbt_scan(&g);
 	for (int i = 0; i < 2; i++) {
 		assert_true(scan_foot(scan, &scan->views[i], point, seen));
 		bead_project(system, &views, angle[i], point, found);
 		assert_near(found[0], seen[0], 1e-9);
 		assert_near(found[1], seen[1], 1e-9);
 	}
-	scan_free(scan);
 }
 
 /* Positions without noise give the true parameters, with either definition of the angle. The tolerances are the differences that
@@ -205,13 +205,13 @@ static int trials(void)
 	return text ? atoi(text) : TRIALS;
 }
 
-struct tally {
+struct fit_tally {
 	double error, sd; /* sums of squares of errors and of the fits' own standard deviations */
 	double largest;	  /* error in units of the known standard deviation */
 	int n, beyond;	  /* errors that were compared with it, and those above three of it */
 };
 
-static void tally_fit(const struct system *s, const struct exam *e, const struct bead_fit *fit, struct tally *t)
+static void tally_fit(const struct system *s, const struct exam *e, const struct bead_fit *fit, struct fit_tally *t)
 {
 	for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
 		double error = fit->value[i] - e->truth[i];
@@ -236,7 +236,7 @@ TEST(noise_known)
 	int n = trials(), compared = 0, beyond = 0;
 
 	for (size_t s = 0; s < SYSTEMS; s++) {
-		struct tally t[SYSTEM_PARAMETERS] = {{0}};
+		struct fit_tally t[SYSTEM_PARAMETERS] = {{0}};
 
 		for (int i = 0; i < n; i++) {
 			struct exam e;

@@ -18,12 +18,11 @@ static void make_data(struct device *dev, const struct scan *scan, struct buf *r
 {
 	struct projection_spec spec = {.model = PROJECTION_EXACT, .scan = scan, .n_views = scan->n_views, .grid = &grid};
 	struct linop *op = fixture_projector(dev, &spec);
-	float *xs = fixture_floats(op->n_in, 3, 0.01f, 0.09f), *ys, *mask = malloc(op->n_out * sizeof(float));
+	float *xs = fixture_floats(op->n_in, 3, 0.01f, 0.09f), *ys, *mask = test_memory(op->n_out * sizeof(float));
 	struct buf x = fixture_upload(dev, xs, op->n_in), y = fixture_upload(dev, NULL, op->n_out);
 	size_t per_view = scan_view_size(scan);
 	uint32_t seed = 77;
 
-	assert_non_null(mask);
 	assert_int_equal(op->apply(op, &x, &y, NULL), 0);
 	ys = fixture_download(&y);
 	for (size_t i = 0; i < op->n_out; i++) {
@@ -35,11 +34,6 @@ static void make_data(struct device *dev, const struct scan *scan, struct buf *r
 	assert_int_equal(dev->ops->upload(&y, ys, NULL), 0);
 	*ret_y = y;
 	*ret_mask = fixture_upload(dev, mask, op->n_out);
-	free(xs);
-	free(ys);
-	free(mask);
-	buf_release(&x);
-	linop_free(op);
 }
 
 static double data_with_support(const struct linop *op, const struct buf *x, const struct buf *y, double *ret_model,
@@ -54,7 +48,6 @@ static double data_with_support(const struct linop *op, const struct buf *x, con
 	assert_int_equal(v->log_likelihood(y, &p, FLOOR, ret_likelihood, NULL), 0);
 	assert_int_equal(v->threshold(&p, FLOOR, 1, NULL), 0);
 	assert_int_equal(v->dot(y, &p, &data, NULL), 0); /* y where A x > floor */
-	buf_release(&p);
 	return data;
 }
 
@@ -91,18 +84,9 @@ TEST(mlem_identities)
 				xs = fixture_download(&x);
 				for (size_t i = 0; i < x.n; i++)
 					assert_true(xs[i] >= 0 && isfinite(xs[i]));
-				free(xs);
 			}
 			session_release(&memory);
-			linop_free(op);
 		}
-		buf_release(&x);
-		buf_release(&y);
-		buf_release(&mask);
-		if (which == FIXTURE_POISON)
-			assert_int_equal(device_poison_check(dev, NULL), 0);
-		device_close(dev);
-		scan_free(scan);
 	}
 }
 
@@ -148,11 +132,8 @@ static float *ordered(struct device *dev, const struct rule *rule, const struct 
 	for (int i = 0; i < 5; i++) {
 		if (plain)
 			*op[i] = kept[i];
-		linop_free(op[i]);
 	}
 	session_release(&memory);
-	buf_release(&row);
-	buf_release(&x);
 	return result;
 }
 
@@ -172,14 +153,7 @@ TEST(fused_is_plain)
 			/* Ten updates, each with some 1e-6 of rounding. */
 			d = fixture_difference(fused, plain, grid_size(&grid));
 			if (!(d <= 2e-5))
-				print_error("rule %d: %g\n", (int)rules[k].kind, d);
-			assert_true(d <= 2e-5);
-			free(fused);
-			free(plain);
-			buf_release(&y);
-			buf_release(&mask);
-			device_close(dev);
-			scan_free(scan);
+				fail_msg("rule %d: %g", (int)rules[k].kind, d);
 		}
 }
 
@@ -202,7 +176,6 @@ TEST(support_stays)
 			xs[i] = 0;
 		make_data(dev, scan, &y, &mask);
 		x = fixture_upload(dev, xs, op->n_in);
-		free(xs);
 		all.y = y;
 		assert_int_equal(dev->ops->fill(&row, 13.5f, NULL), 0);
 		if (rule_needs_length(rules[k].kind))
@@ -212,15 +185,7 @@ TEST(support_stays)
 		xs = fixture_download(&x);
 		for (size_t i = 0; i < op->n_in; i++)
 			assert_true(i % 3 == 0 ? xs[i] == 0 : xs[i] != 0 && isfinite(xs[i]));
-		free(xs);
 		session_release(&memory);
-		buf_release(&x);
-		buf_release(&row);
-		buf_release(&y);
-		buf_release(&mask);
-		linop_free(op);
-		scan_free(scan);
-		device_close(dev);
 	}
 }
 
@@ -249,11 +214,6 @@ TEST(refusals)
 	conf.rule.step = 2;
 	assert_error(iterate_run(&conf, &all, 1, &work, &x, NULL, &err), &err, EINVAL, "relaxation 2");
 	session_release(&memory);
-	buf_release(&x);
-	buf_release(&y);
-	linop_free(op);
-	scan_free(scan);
-	device_close(dev);
 }
 
 /* Subsets with kept den, of one part and of two parts; the second part is loaded when it is needed. */
@@ -337,21 +297,8 @@ TEST(kept_is_plain)
 			assert_int_equal(iterate_run(&conf, &kept, 1, &work_kept, &x, NULL, &err), -EINVAL);
 			kept.den.n++;
 			conf.load = NULL;
-			free(expected);
-			free(found);
 			session_release(&memory);
-			for (int i = 0; i < 2; i++)
-				linop_free(op[i]);
-			linop_free(all);
 		}
-		buf_release(&x);
-		buf_release(&y);
-		buf_release(&den);
-		buf_release(&mask);
-		if (which == FIXTURE_POISON)
-			assert_int_equal(device_poison_check(dev, NULL), 0);
-		device_close(dev);
-		scan_free(scan);
 	}
 }
 
@@ -386,14 +333,10 @@ TEST(monitor)
 	struct buf y, mask;
 
 	make_data(dev, scan, &y, &mask);
-	free(ordered(dev, &rules[0], scan, &y, &mask, 3, false, &m, 0));
+	ordered(dev, &rules[0], scan, &y, &mask, 3, false, &m, 0);
 	assert_int_equal(w.calls, 15);
 	assert_near(w.last, 1, 0);
 	w = (struct watch){0, 4, 0};
-	free(ordered(dev, &rules[0], scan, &y, &mask, 3, false, &m, -ECANCELED));
+	ordered(dev, &rules[0], scan, &y, &mask, 3, false, &m, -ECANCELED);
 	assert_int_equal(w.calls, 4);
-	buf_release(&y);
-	buf_release(&mask);
-	device_close(dev);
-	scan_free(scan);
 }

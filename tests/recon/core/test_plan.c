@@ -204,7 +204,6 @@ static int plan_slabs(int variant, size_t limit, struct device *dev, struct made
 	int r = dbt_plan(&p, scan, 17, 22, dev, &plan, NULL);
 
 	*ret = (struct made){plan.bytes, {(size_t)plan.slab_slices, (size_t)plan.group_views, (size_t)plan.tile[0]}};
-	scan_free(scan);
 	return r;
 }
 
@@ -220,7 +219,6 @@ static int plan_groups(int variant, size_t limit, struct device *dev, struct mad
 	p.memory_limit = limit;
 	r = pet_plan(&p, &m, PET_FACTORS_SHARED, true, dev, &plan, NULL);
 	*ret = (struct made){plan.bytes, {(size_t)plan.group_views, plan.keep_tables}};
-	free(m.segments);
 	return r;
 }
 
@@ -260,7 +258,6 @@ static int plan_batches(int variant, size_t limit, struct device *dev, struct ma
 	p.memory_limit = limit;
 	r = pet_list_plan(&p, &list, dev, &plan, NULL);
 	*ret = (struct made){plan.bytes, {plan.batch, plan.resident}};
-	free(m.segments);
 	return r;
 }
 
@@ -314,8 +311,6 @@ TEST(limits_are_sharp)
 			}
 			assert_int_equal(kinds[i].plan(variant, limit, dev, &again), -ENOMEM);
 			assert_true(plans > 2);
-			device_close(dev);
-			device_close(others);
 		}
 }
 
@@ -357,7 +352,6 @@ TEST(host_counts)
 			dev->host_memory = 1;
 			assert_int_equal(kinds[i].plan(variant, 0, dev, &one), 0);
 			assert_int_equal(one.bytes.total, whole.bytes.total);
-			device_close(dev);
 		}
 	print_message("%d plans are the same, %d need less memory\n", same, smaller);
 	assert_true(same > 0 && smaller > 0);

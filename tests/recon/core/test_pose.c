@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Detectors with a pose of their own: turned around an axis, or from projection matrices. Positions by hand, matrices back to the
- * pose that they were made from, the exact operator against analytic chords, and its adjoint. */
+/* Detectors with a pose of their own: turned around an axis, or from projection matrices. Positions by hand, and matrices back to the
+ * pose that they were made from. The operators of such detectors: test_projector.c. */
 #include "kernels/slice_map.h"
 #include "recon/phantom/phantom.h"
 #include "tests/recon/dbt_fixture.h"
@@ -9,7 +9,6 @@
 
 #define VIEWS 5
 #define RADIANS (M_PI / 180)
-#define ADJOINT_TOL 1e-5 /* as in test_projector.c */
 
 static const double angles[VIEWS] = {-7.66, -3.1, 0.2, 4, 7.56};
 
@@ -28,17 +27,6 @@ static struct dbt_geometry hologic(int n_u, int n_v, double pitch)
 				     .detector_axis_y = 0.3};
 }
 
-static struct scan *create(const struct dbt_geometry *g)
-{
-	struct scan *scan = NULL;
-	struct err err = {0};
-
-	if (scan_create_dbt(g, &scan, &err) < 0)
-		print_error("%s\n", err.msg);
-	assert_non_null(scan);
-	return scan;
-}
-
 /* The centre of bin (u, v) from the formulas of docs/geometry.md. */
 TEST(turned)
 {
@@ -47,7 +35,7 @@ TEST(turned)
 
 	for (int axis = 0; axis < 2; axis++) {
 		g.detector_axis_height = axis ? -30 : 0;
-		scan = create(&g);
+		scan = fixture_dbt_scan(&g);
 		for (int i = 0; i < VIEWS; i++) {
 			const struct scan_view *view = &scan->views[i];
 			double phi = 0.285 * angles[i] * RADIANS, normal[2] = {sin(phi), cos(phi)}, a[3], b[3],
@@ -64,13 +52,11 @@ TEST(turned)
 				assert_near(a[1], 696.7 * sin(angles[i] * RADIANS), 1e-10);
 			}
 		}
-		scan_free(scan);
 	}
 	/* at a positive angle the normal leans toward the source: the side of the detector at y > 0 is lower */
 	g.detector_axis_height = 0;
-	scan = create(&g);
+	scan = fixture_dbt_scan(&g);
 	assert_true(scan->views[VIEWS - 1].src[1] > 0 && scan->views[VIEWS - 1].pose.step_v[2] < 0);
-	scan_free(scan);
 }
 
 /* A detector that does not turn has the rays that it had. */
@@ -82,8 +68,8 @@ TEST(still)
 
 	g.detector_ratio = 0;
 	posed.detector_ratio = 1e-13;
-	a = create(&g);
-	b = create(&posed);
+	a = fixture_dbt_scan(&g);
+	b = fixture_dbt_scan(&posed);
 	assert_true(!a->views[0].posed && b->views[0].posed);
 	for (int v = 0; v < 41; v++) {
 		scan_ray(a, &a->views[0], 7, v, from, to);
@@ -91,14 +77,12 @@ TEST(still)
 		for (int c = 0; c < 3; c++)
 			assert_near(other[c], to[c], 1e-9);
 	}
-	scan_free(a);
-	scan_free(b);
 }
 
 TEST(binned)
 {
 	struct dbt_geometry g = hologic(24, 40, 0.7);
-	struct scan *scan = create(&g), *four = NULL;
+	struct scan *scan = fixture_dbt_scan(&g), *four = NULL;
 	double a[3], b[3], middle[3] = {0};
 
 	assert_int_equal(scan_create_binned(scan, 4, NULL, &four, NULL), 0);
@@ -112,7 +96,6 @@ TEST(binned)
 	for (int c = 0; c < 3; c++)
 		assert_near(b[c], middle[c], 1e-12);
 	scan_free(four);
-	scan_free(scan);
 }
 
 TEST(foot)
@@ -123,7 +106,7 @@ TEST(foot)
 		struct scan *scan;
 
 		g.detector_ratio = posed ? 0.285 : 0;
-		scan = create(&g);
+		scan = fixture_dbt_scan(&g);
 		for (int i = 0; i < VIEWS; i++) {
 			const struct scan_view *view = &scan->views[i];
 			double a[3], b[3], at[3], found[2] = {NAN, NAN};
@@ -139,7 +122,6 @@ TEST(foot)
 			at[2] = a[2] + 100;
 			assert_false(scan_foot(scan, view, at, found));
 		}
-		scan_free(scan);
 	}
 }
 
@@ -172,13 +154,13 @@ static void matrix_of(const struct scan_view *view, double factor, double ret[12
 TEST(matrices)
 {
 	struct dbt_geometry g = hologic(1664, 2048, 0.14);
-	struct scan *scan = create(&g), *found;
+	struct scan *scan = fixture_dbt_scan(&g), *found;
 	double matrix[VIEWS][12];
 
 	for (int i = 0; i < VIEWS; i++)
 		matrix_of(&scan->views[i], i % 2 ? -3.7 : 0.01, matrix[i]); /* its scale and sign do not matter */
 	g.matrix = matrix;
-	found = create(&g);
+	found = fixture_dbt_scan(&g);
 	for (int i = 0; i < VIEWS; i++) {
 		const struct scan_view *view = &found->views[i], *want = &scan->views[i];
 
@@ -190,8 +172,6 @@ TEST(matrices)
 			assert_near(view->pose.step_v[c], want->pose.step_v[c], 1e-9);
 		}
 	}
-	scan_free(found);
-	scan_free(scan);
 }
 
 /* A detector turned by a little around z is treated as parallel to x up to SCAN_LEVEL_BINS at its corners; beyond, it keeps its
@@ -199,7 +179,7 @@ TEST(matrices)
 TEST(nearly_level)
 {
 	struct dbt_geometry g = hologic(1664, 2048, 0.14);
-	struct scan *scan = create(&g);
+	struct scan *scan = fixture_dbt_scan(&g);
 	const double corner = hypot(832, 1024); /* bins */
 
 	for (int beyond = 0; beyond < 2; beyond++) {
@@ -223,7 +203,6 @@ TEST(nearly_level)
 		for (int c = 0; beyond && c < 3; c++)
 			assert_near(found.pose.step_u[c], p->step_u[c], 1e-9);
 	}
-	scan_free(scan);
 }
 
 /* Write the matrix of a view in the bins and axes of a system: 1664 x 2048 bins, u toward the chest wall; axes tilted and moved,
@@ -267,17 +246,17 @@ TEST(converted)
 
 		g.window_x = still.window_x = bins.window_u * 0.14;
 		g.window_y = still.window_y = bins.window_v * 0.14;
-		scan = create(&g);
+		scan = fixture_dbt_scan(&g);
 		still.angle = pair;
 		still.n_views = 2;
-		rest = create(&still);
+		rest = fixture_dbt_scan(&still);
 		system_matrix(&rest->views[0], g.n_v, &bins, zero);
 		for (int i = 0; i < VIEWS; i++) {
 			system_matrix(&scan->views[i], g.n_v, &bins, own);
 			assert_int_equal(scan_matrix_convert(zero, own, &bins, g.n_v, 0.14, matrix[i], NULL), 0);
 		}
 		g.matrix = matrix;
-		found = create(&g);
+		found = fixture_dbt_scan(&g);
 		for (int i = 0; i < VIEWS; i++)
 			for (int c = 0; c < 3; c++) {
 				assert_true(scan_view_is_level(&found->views[i]));
@@ -287,16 +266,13 @@ TEST(converted)
 			}
 		memset(zero, 0, sizeof(zero));
 		assert_int_equal(scan_matrix_convert(zero, own, &bins, g.n_v, 0.14, own, NULL), -EINVAL);
-		scan_free(found);
-		scan_free(rest);
-		scan_free(scan);
 	}
 }
 
 TEST(refusals)
 {
 	struct dbt_geometry g = hologic(64, 48, 0.7);
-	struct scan *scan = create(&g);
+	struct scan *scan = fixture_dbt_scan(&g);
 	double matrix[VIEWS][12], good[VIEWS][12];
 
 	g.detector_ratio = 2.1;
@@ -324,7 +300,6 @@ TEST(refusals)
 	for (int c = 0; c < 4; c++)
 		matrix[1][c] = 63 * matrix[1][8 + c] - matrix[1][c]; /* u is reversed */
 	fixture_refuse_scan(&g, "must run along");
-	scan_free(scan);
 }
 
 /* Every bin of an analytic phantom equals the integral along its ray. */
@@ -332,11 +307,10 @@ TEST(phantom_lines)
 {
 	struct dbt_geometry g = hologic(119, 101, 1.9);
 	struct phantom *p = NULL;
-	struct scan *scan = create(&g), tilted = *scan;
+	struct scan *scan = fixture_dbt_scan(&g), tilted = *scan;
 	struct scan_view views[VIEWS];
-	float *line = malloc(scan_view_size(scan) * sizeof(*line));
+	float *line = test_memory(scan_view_size(scan) * sizeof(*line));
 
-	assert_non_null(line);
 	assert_int_equal(phantom_create(PHANTOM_ELLIPSOIDS, (double[]){226, 192}, 25, 50, 5, &p, NULL), 0);
 	memcpy(views, scan->views, sizeof(views));
 	tilted.views = views;
@@ -358,22 +332,6 @@ TEST(phantom_lines)
 		assert_true(sum > 0);
 	}
 	phantom_free(p);
-	free(line);
-	scan_free(scan);
-}
-
-/* Analytic lengths: a uniform volume as wide as the rays need has height / cos in every bin. */
-TEST(chords)
-{
-	const struct grid grid = {{60, 120, 30}, {1, 1, 1.5}, {-10, -60, 25}};
-	struct dbt_geometry g = hologic(45, 60, 1.1);
-	struct scan *scan = create(&g);
-	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-
-	fixture_check_chords(dev,
-			     &(struct projection_spec){.model = PROJECTION_EXACT, .scan = scan, .n_views = VIEWS, .grid = &grid});
-	device_close(dev);
-	scan_free(scan);
 }
 
 /* The strips of the slice-by-slice operator: bins are where their rays meet a slice, up to the stated error. */
@@ -385,7 +343,7 @@ static void strips_of(double ratio, int rows)
 	struct scan *scan;
 
 	g.detector_ratio = ratio;
-	scan = create(&g);
+	scan = fixture_dbt_scan(&g);
 	assert_int_equal(slice_strip_rows(scan), rows);
 	for (int i = 0; i < VIEWS * 2 * 2048; i++) {
 		const struct scan_view *view = &scan->views[i / 4096];
@@ -409,7 +367,6 @@ static void strips_of(double ratio, int rows)
 	}
 	print_message("ratio %g, strips of %d rows: errors of %.4f and %.6f bins\n", ratio, rows, most[0], most[1]);
 	assert_true(most[0] <= SLICE_STRIP_ERROR && most[1] <= 1e-3);
-	scan_free(scan);
 }
 
 TEST(strips)
@@ -418,37 +375,4 @@ TEST(strips)
 	strips_of(-0.285, 8);
 	strips_of(0.6, 4);
 	strips_of(1, 2);
-}
-
-TEST(adjoint_gap)
-{
-	static const struct grid grids[] = {
-		{{37, 41, 11}, {1, 1, 1.5}, {0, -20.5, 25}},
-		{{50, 60, 6}, {0.8, 0.8, 2}, {-10, -24, 25}},
-		{{7, 6, 5}, {2.9, 3.3, 4}, {-1, -9, 25}},
-	};
-	struct dbt_geometry g = hologic(37, 41, 0.9);
-
-	g.detector_ratio = 1; /* tiles and bounds must hold for strong turns too */
-	for (int which = 0; which < FIXTURE_DEVICES; which++) {
-		struct device *dev = fixture_device(which, 2);
-
-		for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
-			for (int tile = 0; tile < 3; tile++) {
-				struct scan *scan = create(&g);
-				struct projection_spec spec = {.model = PROJECTION_EXACT,
-							       .scan = scan,
-							       .n_views = VIEWS,
-							       .grid = &grids[i],
-							       .tile = {tile * 7, tile * 5}};
-				struct linop *op = fixture_projector(dev, &spec);
-				double gap = linop_adjoint_gap(op, (unsigned)i, NULL);
-
-				assert_true(gap >= 0 && gap <= ADJOINT_TOL);
-				linop_free(op);
-				scan_free(scan);
-			}
-		}
-		device_close(dev);
-	}
 }

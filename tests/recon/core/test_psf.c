@@ -19,7 +19,7 @@ static struct bench bench_open(int device, double fwhm)
 	struct bench b = {.dev = fixture_device(device, 2), .m = pet_scanner_small(true)};
 
 	b.grid = (struct grid){{23, 29, 11}, {6, 5, 3}, {-69, -72.5, -16.5}, true};
-	assert_int_equal(scan_create_michelogram(&b.m, PET_FOV, NULL, &b.scan, &b.plane, NULL), 0);
+	b.scan = fixture_michelogram_scan(&b.m, PET_FOV, &b.plane);
 	b.memory.dev = b.dev;
 	assert_int_equal(psf_work_alloc(&b.memory, &b.grid, fwhm, b.room, NULL), 0);
 	return b;
@@ -28,18 +28,19 @@ static struct bench bench_open(int device, double fwhm)
 static void bench_close(struct bench *b)
 {
 	session_release(&b->memory);
-	device_close(b->dev);
-	scan_free(b->scan);
-	free(b->plane);
-	free(b->m.segments);
 }
 
-static struct linop *projector(const struct bench *b, int first, int n_views)
+/* The operator of some views with the resolution model. */
+static struct linop *psf_of(struct bench *b, double fwhm, int first, int n_views)
 {
 	struct projection_spec spec = {
 		.model = PROJECTION_EXACT, .scan = b->scan, .first = first, .n_views = n_views, .grid = &b->grid};
+	struct linop *projector = NULL, *op = NULL;
 
-	return fixture_projector(b->dev, &spec);
+	assert_int_equal(projector_create(b->dev, &spec, &projector, NULL), 0);
+	assert_int_equal(psf_create(projector, &b->grid, fwhm, b->room, &op, NULL), 0); /* it owns the projector */
+	test_later(give_back_linop_free, op);
+	return op;
 }
 
 /* <A G x, y> = <x, G A' y>; and the functions that add give the same values as those that write. */
@@ -48,14 +49,12 @@ TEST(exact_adjoint)
 	for (int device = 0; device < FIXTURE_DEVICES; device++)
 		for (int fwhm = 3; fwhm <= 12; fwhm += 9) {
 			struct bench b = bench_open(device, fwhm);
-			struct linop *op = NULL;
+			struct linop *op = psf_of(&b, fwhm, 3, 7);
 			size_t n = grid_size(&b.grid);
 			struct buf x, y, ax, sum_x, sum_y;
 			float *xs, *ys, *found, *expected;
-			double gap;
+			double gap = linop_adjoint_gap(op, 3, NULL);
 
-			assert_int_equal(psf_create(projector(&b, 3, 7), &b.grid, fwhm, b.room, &op, NULL), 0);
-			gap = linop_adjoint_gap(op, 3, NULL);
 			assert_true(gap >= 0 && gap <= 1e-5);
 			xs = fixture_floats(n, 1, 0, 1);
 			ys = fixture_floats(op->n_out, 2, 0, 1);
@@ -70,8 +69,6 @@ TEST(exact_adjoint)
 			found = fixture_download(&sum_y);
 			expected = fixture_download(&ax);
 			assert_true(fixture_difference(found, expected, op->n_out) < 1e-6);
-			free(found);
-			free(expected);
 			assert_int_equal(op->adjoint(op, &y, &sum_x, NULL), 0);
 			assert_int_equal(op->adjoint_add(op, &y, &sum_x, NULL), 0); /* 2 A'y */
 			assert_int_equal(op->adjoint(op, &y, &x, NULL), 0);
@@ -79,16 +76,6 @@ TEST(exact_adjoint)
 			found = fixture_download(&sum_x);
 			expected = fixture_download(&x);
 			assert_true(fixture_difference(found, expected, n) < 1e-6);
-			free(found);
-			free(expected);
-			free(xs);
-			free(ys);
-			buf_release(&x);
-			buf_release(&y);
-			buf_release(&ax);
-			buf_release(&sum_x);
-			buf_release(&sum_y);
-			linop_free(op);
 			bench_close(&b);
 		}
 }
@@ -96,7 +83,7 @@ TEST(exact_adjoint)
 TEST(refusals)
 {
 	struct bench b = bench_open(FIXTURE_CPU, 5);
-	struct linop *a = projector(&b, 0, 1), *op = NULL;
+	struct linop *a = psf_of(&b, 5, 0, 1), *op = NULL;
 	struct grid other = b.grid;
 	struct err err = {0};
 
@@ -109,7 +96,6 @@ TEST(refusals)
 	assert_int_equal(psf_create(a, &b.grid, 5, b.room, &op, &err), -EINVAL);
 	b.room[1].n++;
 	assert_null(op);
-	linop_free(a);
 	bench_close(&b);
 }
 
@@ -141,11 +127,10 @@ TEST(beads_get_sharper)
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	struct pet_protocol p = pet_protocol_small;
 	struct shape ball[] = {{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {60, 60, 100}, 1}, {0}};
-	float *y = calloc(michelogram_size(&m), sizeof(*y)), *plain, *sharp, *smooth;
+	float *y = test_zeros(michelogram_size(&m), sizeof(*y)), *plain, *sharp, *smooth;
 	struct pet_plan plan;
 	double sum[2], w[2];
 
-	assert_non_null(y);
 	/* a Gaussian of 10 mm, approximated by balls at its quantiles, on a low background */
 	for (int i = -6; i <= 6; i++)
 		for (int j = -6; j <= 6; j++) {
@@ -157,7 +142,6 @@ TEST(beads_get_sharper)
 			line = pet_lines(&m, i == 0 && j == 0 ? ball : ball + 1, i == 0 && j == 0 ? 2 : 1);
 			for (size_t b = 0; b < michelogram_size(&m); b++)
 				y[b] += line[b];
-			free(line);
 		}
 	p.iterations = 40;
 	p.projector = test_tier() == 2 ? PROJECTION_EXACT : PROJECTION_PATHS;
@@ -179,13 +163,6 @@ TEST(beads_get_sharper)
 	assert_near(sum[1], sum[0], 0.01 * sum[0]);
 	for (int k = 0; k < PET_SLICES; k++)
 		assert_near(pet_mean(&plan, smooth, 40, k, k + 1), sum[0], 0.03 * sum[0]);
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	free(plain);
-	free(sharp);
-	free(smooth);
-	free(y);
-	free(m.segments);
-	device_close(dev);
 }
 
 /* The last slices are not too bright: the activity beyond them is assumed to be like theirs. */
@@ -204,8 +181,4 @@ TEST(uniform_to_the_end)
 	x = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
 	for (int k = 0; k < PET_SLICES; k++)
 		assert_near(pet_mean(&plan, x, 40, k, k + 1), 2, 0.04);
-	free(x);
-	free(y);
-	free(m.segments);
-	device_close(dev);
 }

@@ -167,20 +167,16 @@ TEST(subsets)
 TEST(subsets_of_many_views)
 {
 	enum { N = 4096 };
-	double *position = malloc(N * sizeof(*position));
-	int *order = malloc(N * sizeof(*order)), *first = malloc((N + 1) * sizeof(*first));
+	double *position = test_memory(N * sizeof(*position));
+	int *order = test_memory(N * sizeof(*order)), *first = test_memory((N + 1) * sizeof(*first));
 	clock_t begin = clock();
 
-	assert_true(position && order && first);
 	for (int i = 0; i < N; i++)
 		position[i] = -i;
 	assert_int_equal(subsets_make(position, N, 2, order, first, NULL), 2);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(order[i], N - 1 - (i < N / 2 ? 2 * i : 2 * (i - N / 2) + 1));
 	assert_true(clock() - begin < 2 * CLOCKS_PER_SEC); /* of processor time; a search for each view takes longer */
-	free(position);
-	free(order);
-	free(first);
 }
 
 TEST(subsets_are_far_apart)

@@ -81,9 +81,8 @@ static inline struct test_case case_open_turning(double ratio)
 	uint32_t seed = 5;
 
 	c.view_bins = scan_view_size(c.scan);
-	c.line = malloc(n * sizeof(float));
-	c.valid = malloc(n * sizeof(float));
-	assert_true(c.line && c.valid);
+	c.line = test_memory(n * sizeof(float));
+	c.valid = test_memory(n * sizeof(float));
 	for (int i = 0; i < CASE_VIEWS; i++)
 		assert_int_equal(phantom_project(&phantom, c.scan, i, c.line + (size_t)i * c.view_bins, NULL), 0);
 	for (size_t i = 0; i < n; i++) {
@@ -100,13 +99,6 @@ static inline struct test_case case_open(void)
 	return case_open_turning(0);
 }
 
-static inline void case_close(struct test_case *c)
-{
-	free(c->line);
-	free(c->valid);
-	scan_free(c->scan);
-}
-
 static inline struct dbt_plan case_plan(const struct test_case *c, const struct dbt_protocol *p, struct device *dev)
 {
 	struct dbt_plan plan;
@@ -120,18 +112,14 @@ static inline struct dbt_plan case_plan(const struct test_case *c, const struct 
 static inline float *case_run(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan,
 			      struct device *dev)
 {
-	float *volume = malloc(grid_size(&plan->grid) * sizeof(*volume));
+	float *volume = test_memory(grid_size(&plan->grid) * sizeof(*volume));
 	struct err err = {0};
 	int r;
 
-	assert_non_null(volume);
 	r = dbt_reconstruct(p, plan, c->scan, dev, c->line, c->valid, NULL, volume, NULL, &err);
-	if (!TOMONODE_FFT && r == -ENOTSUP) {
-		free(volume);
+	if (!TOMONODE_FFT && r == -ENOTSUP)
 		return NULL;
-	}
-	if (r < 0)
-		fail_msg("%s", err.msg);
+	assert_done(r, &err);
 	return volume;
 }
 

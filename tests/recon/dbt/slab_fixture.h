@@ -46,10 +46,9 @@ static inline struct slab slab_open(const struct dbt_protocol *p, int device)
 	size_t n = scan_view_size(s.scan) * 25;
 
 	assert_int_equal(dbt_plan(p, s.scan, 17, HEIGHT, s.dev, &s.plan, NULL), 0);
-	s.line = malloc(n * sizeof(float));
-	s.valid = malloc(n * sizeof(float));
-	s.volume = malloc(grid_size(&s.plan.grid) * sizeof(float));
-	assert_true(s.line && s.valid && s.volume);
+	s.line = test_memory(n * sizeof(float));
+	s.valid = test_memory(n * sizeof(float));
+	s.volume = test_memory(grid_size(&s.plan.grid) * sizeof(float));
 	slab_lines(s.scan, HEIGHT, s.line, s.valid);
 	return s;
 }
@@ -57,20 +56,8 @@ static inline struct slab slab_open(const struct dbt_protocol *p, int device)
 static inline void slab_run(struct slab *s, const struct dbt_protocol *p)
 {
 	struct err err = {0};
-	int r = dbt_reconstruct(p, &s->plan, s->scan, s->dev, s->line, s->valid, NULL, s->volume, &s->report, &err);
 
-	if (r < 0)
-		print_error("%s\n", err.msg);
-	assert_int_equal(r, 0);
-}
-
-static inline void slab_close(struct slab *s)
-{
-	free(s->line);
-	free(s->valid);
-	free(s->volume);
-	device_close(s->dev);
-	scan_free(s->scan);
+	assert_done(dbt_reconstruct(p, &s->plan, s->scan, s->dev, s->line, s->valid, NULL, s->volume, &s->report, &err), &err);
 }
 
 /* Return the mean of the middle of a slice, 30 mm away from every side: its rays of all views are inside the slab. */

@@ -23,13 +23,11 @@ static struct phantom *breast(const struct scan *scan)
  * prep uses. */
 static void add_noise(float *line, size_t n, double counts, double i0, uint64_t seed)
 {
-	uint16_t *raw = malloc(n * sizeof(*raw));
+	uint16_t *raw = test_memory(n * sizeof(*raw));
 
-	assert_non_null(raw);
 	assert_int_equal(phantom_counts(line, n, counts, seed, 1, 65535, raw, NULL), 0);
 	for (size_t i = 0; i < n; i++)
 		line[i] = (float)fmax(0, log(i0 / fmax(raw[i], 0.5)));
-	free(raw);
 }
 
 static struct breast_mask_report run(const struct scan *scan, double margin, const float *line, float *valid)
@@ -81,11 +79,9 @@ static void check_breast(double pitch, double counts, double i0, double share, i
 	struct scan *scan = fixture_scan(n_u, n_v, pitch, 5);
 	struct phantom *p = breast(scan);
 	size_t n = scan_view_size(scan);
-	float *truth = malloc(n * sizeof(*truth)), *line = malloc(n * sizeof(*line)), *valid = malloc(n * sizeof(*valid));
+	float *truth = test_memory(n * sizeof(*truth)), *line = test_memory(n * sizeof(*line)),
+	      *valid = test_memory(n * sizeof(*valid));
 
-	assert_non_null(truth);
-	assert_non_null(line);
-	assert_non_null(valid);
 	for (int view = 0; view < 5; view += step) {
 		size_t far = 0, found = 0, marked = 0;
 
@@ -121,11 +117,7 @@ static void check_breast(double pitch, double counts, double i0, double share, i
 		if (!((double)found >= share * (double)(found + far)))
 			fail_msg("%g mm, %g counts, view %d: %zu of %zu bins of air", pitch, counts, view, found, found + far);
 	}
-	free(truth);
-	free(line);
-	free(valid);
 	phantom_free(p);
-	scan_free(scan);
 }
 
 TEST(the_breast)
@@ -180,10 +172,7 @@ TEST(odd_views)
 			assert_true(n <= 1000 || report.marked == 0);
 			for (size_t j = 0; j < n; j++)
 				assert_true(valid[j] == cases[i].valid || (n <= 1000 && valid[j] == -1));
-			free(line);
-			free(valid);
 		}
-		scan_free(scan);
 	}
 }
 
@@ -195,21 +184,14 @@ struct block {
 
 static struct block *block_new(void)
 {
-	struct block *b = malloc(sizeof(*b));
+	struct block *b = test_memory(sizeof(*b));
 
-	assert_non_null(b);
 	b->scan = fixture_scan(100, 80, 1, 2);
 	for (int i = 0; i < 8000; i++) {
 		b->line[i] = i % 100 < 60 ? 2 : 0;
 		b->valid[i] = 1;
 	}
 	return b;
-}
-
-static void block_free(struct block *b)
-{
-	scan_free(b->scan);
-	free(b);
 }
 
 TEST(the_margin)
@@ -222,7 +204,6 @@ TEST(the_margin)
 		run(b->scan, margins[k], b->line, b->valid);
 		for (int i = 0; i < 8000; i++) /* the edge of bin 60 is 0 mm from the tissue */
 			assert_true(b->valid[i] == (i % 100 - 60 >= margins[k] && i % 100 >= 60 ? -1 : 1));
-		block_free(b);
 	}
 	/* one bin: a disc around it */
 	struct block *b = block_new();
@@ -237,7 +218,6 @@ TEST(the_margin)
 
 			assert_true(b->valid[v * 100 + u] == (!tissue && hypot(d_u, d_v) >= 5 ? -1 : 1));
 		}
-	block_free(b);
 }
 
 /* Small line integrals inside the breast are never air, nor is a region connected only with the chest wall's side. */
@@ -262,7 +242,6 @@ TEST(dark_inside)
 		run(b->scan, 0, b->line, b->valid);
 		assert_true(b->valid[40 * 100 + 20] == (k == 0 ? -1 : 1));
 	}
-	block_free(b);
 }
 
 /* The ends of rows: the shadow of a collimator without data, its penumbra, dead lines. */
@@ -285,7 +264,6 @@ TEST(collimators)
 		else if (u >= 62 && u < 86 && v >= 7 && abs(v - 40) > 2)
 			assert_true(b->valid[i] == -1);
 	}
-	block_free(b);
 }
 
 /* Air under a compression paddle, and slow shading: marked where it is near the level of most of the air; tissue is never marked.
@@ -313,7 +291,6 @@ TEST(paddles_and_shading)
 	assert_int_equal(run(b->scan, 3, b->line, b->valid).verdict, BREAST_MASK_MARKED);
 	for (int i = 0; i < 8000; i++)
 		assert_true(b->valid[i] == (i % 100 >= 63 ? -1 : 1));
-	block_free(b);
 }
 
 /* Sizes that are not multiples of a cell or of a block of columns: the last cells have fewer bins. */
@@ -339,9 +316,6 @@ TEST(odd_sizes)
 			assert_true(u < skin + 30 || valid[i] == -1); /* at most two cells of 12 bins and a part of a cell */
 		}
 		assert_true(marked > 0);
-		free(line);
-		free(valid);
-		scan_free(scan);
 	}
 }
 
@@ -356,5 +330,4 @@ TEST(refusals)
 	scan->kind = (enum scan_kind)0;
 	assert_int_equal(breast_mask_view(scan, 1, line, valid, NULL, NULL), -EINVAL);
 	assert_true(valid[0] == 1);
-	scan_free(scan);
 }

@@ -35,24 +35,15 @@ static struct exam project(struct shape *shapes, size_t n, double offset)
 
 	e.cells = view_cells_of(e.scan);
 	cells = (size_t)e.cells.n_u * (size_t)e.cells.n_v;
-	e.line = malloc(view * VIEWS * sizeof(float));
-	e.mean = malloc(cells * VIEWS * sizeof(float));
-	assert_true(e.line && e.mean);
+	e.line = test_memory(view * VIEWS * sizeof(float));
+	e.mean = test_memory(cells * VIEWS * sizeof(float));
 	for (size_t i = 0; i < VIEWS; i++) {
 		assert_int_equal(phantom_project(&phantom, e.scan, (int)i, e.line + i * view, NULL), 0);
 		for (size_t k = 0; k < view; k++)
 			e.line[i * view + k] += (float)offset + 0.01f * fixture_random(&seed);
 		view_cells_average(e.scan, &e.cells, true, e.line + i * view, valid, e.mean + i * cells);
 	}
-	free(valid);
 	return e;
-}
-
-static void release(struct exam *e)
-{
-	scan_free(e->scan);
-	free(e->line);
-	free(e->mean);
 }
 
 static struct breast_shape find(const struct exam *e)
@@ -102,7 +93,6 @@ TEST(thickness_of_a_body)
 		}
 		assert_true(s.square[(int)(3 - s.lo[1]) * s.n[0] + 105] < 0); /* outside */
 		breast_shape_release(&s);
-		release(&e);
 	}
 }
 
@@ -121,7 +111,6 @@ TEST(dense_tissue_behind_the_nipple)
 		assert_near(found, true_part(s.lo[0] + x * s.step), 0.08); /* as without dense tissue */
 	}
 	breast_shape_release(&s);
-	release(&e);
 }
 
 TEST(height_of_the_rim)
@@ -137,7 +126,6 @@ TEST(height_of_the_rim)
 		assert_near(s.report.height[0], heights[k], 2);
 		assert_near(s.report.height[1], heights[k], 2);
 		breast_shape_release(&s);
-		release(&e);
 	}
 }
 
@@ -184,11 +172,7 @@ TEST(heights_at_both_ends)
 	assert_false(is_upper);
 	breast_shape_away(&s, &e[0].grid, THICKNESS - 1, &is_upper);
 	assert_true(is_upper);
-	free(lower);
-	free(upper);
 	breast_shape_release(&s);
-	release(&e[0]);
-	release(&e[1]);
 }
 
 /* The same bits whatever the number of threads: the sums of each part are added in order. */
@@ -205,7 +189,6 @@ TEST(same_shape_with_any_threads)
 	assert_memory_equal(a.square, b.square, n * sizeof(*a.square));
 	breast_shape_release(&a);
 	breast_shape_release(&b);
-	release(&e);
 }
 
 /* What is no whole compressed breast. */
@@ -235,7 +218,6 @@ TEST(no_shape)
 		print_message("%s\n", text);
 		assert_false(s.report.used);
 		assert_non_null(strstr(text, rows[k].reason));
-		release(&e);
 	}
 }
 
@@ -253,18 +235,15 @@ static float *reconstruct(const struct exam *e, struct dbt_protocol p, double th
 			  struct dbt_report *report)
 {
 	size_t view = scan_view_size(e->scan);
-	float *valid = malloc(view * VIEWS * sizeof(*valid)), *volume;
+	float *valid = test_memory(view * VIEWS * sizeof(*valid)), *volume;
 	struct dbt_plan plan;
 	struct err err = {0};
 
-	assert_non_null(valid);
 	for (size_t i = 0; i < view * VIEWS; i++)
 		valid[i] = is_air(e->line + i / view * view, (int)(i % N_U), (int)(i % view / N_U)) ? -1 : 1;
 	assert_int_equal(dbt_plan(&p, e->scan, SUPPORT, thickness, dev, &plan, NULL), 0);
-	volume = malloc(grid_size(&plan.grid) * sizeof(*volume));
-	assert_non_null(volume);
+	volume = test_memory(grid_size(&plan.grid) * sizeof(*volume));
 	assert_done(dbt_reconstruct(&p, &plan, e->scan, dev, e->line, valid, NULL, volume, report, &err), &err);
-	free(valid);
 	return volume;
 }
 
@@ -315,11 +294,7 @@ TEST(images_with_and_without, .tier = 2)
 		assert_near((double)with[middle], (double)without[middle], 0.02 * MU);
 		for (size_t i = 0; i < (size_t)N_U * N_V * SLICES; i++)
 			assert_true((without[i] > 0) == (with[i] > 0));
-		free(without);
-		free(with);
 	}
-	release(&e);
-	device_close(dev);
 }
 
 ON_DEVICES(images_of_devices, dev, .tier = 2)
@@ -336,10 +311,6 @@ ON_DEVICES(images_of_devices, dev, .tier = 2)
 	for (size_t i = 0; i < (size_t)N_U * N_V * SLICES; i++)
 		worst = fmax(worst, fabs((double)found[i] - (double)expected[i]));
 	assert_true(worst <= 2e-4 * MU); /* the start images are equal; the rest is that of test_cuda.c */
-	free(expected);
-	free(found);
-	release(&e);
-	device_close(cpu);
 }
 
 TEST(slabs_have_the_same_shape, .tier = 2)
@@ -361,10 +332,6 @@ TEST(slabs_have_the_same_shape, .tier = 2)
 	for (size_t i = 0; i < grid_size(&plan.grid); i++)
 		worst = fmax(worst, fabs((double)whole[i] - (double)slabs[i]));
 	assert_true(worst <= 1e-5 * MU); /* as without a shape: tests/recon/dbt/test_stream.c */
-	free(whole);
-	free(slabs);
-	release(&e);
-	device_close(dev);
 }
 
 /* Line integral along z over x = u PITCH .. (u + 1) PITCH. */
@@ -398,10 +365,6 @@ TEST(wrong_shape_is_bounded, .tier = 2)
 		print_message("x = %d mm: line integral %.3f, %.3f\n", PITCH * at[i], a, b);
 		assert_near(b / a, 1, 0.2);
 	}
-	free(without);
-	free(with);
-	release(&e);
-	device_close(dev);
 }
 
 TEST(forgone)
@@ -433,8 +396,6 @@ TEST(forgone)
 	breast_shape_text(&report.shape, text, sizeof(text));
 	assert_string_equal(text, "Uniform start image: the header names an implant.");
 	dbt_close(s);
-	release(&e);
-	device_close(dev);
 }
 
 /* The weight of a voxel has the same bits on all devices. */
@@ -451,11 +412,6 @@ ON_DEVICES(weights, dev)
 
 		assert_true(found[i] == x[i] * w);
 	}
-	dev->ops->release(&c);
-	dev->ops->release(&v);
-	free(columns);
-	free(x);
-	free(found);
 }
 
 /* The skin's edge: a step of the intensity becomes three bins wide, thick tissue and bins without a datum stay, whatever blocks of
@@ -464,7 +420,7 @@ TEST(softened_edge)
 {
 	enum { U = 23, V = 150 };
 	float *line = fixture_floats(U * V, 1, 0, 1.3f), *valid = fixture_floats(U * V, 2, 1, 1),
-	      *before = malloc(sizeof(float) * U * V);
+	      *before = test_memory(sizeof(float) * U * V);
 	size_t changed = 0;
 
 	for (int i = 0; i < U * V; i += 17)
@@ -490,7 +446,4 @@ TEST(softened_edge)
 			changed += line[j * U + i] != before[j * U + i];
 		}
 	assert_true(changed > U * V / 2);
-	free(line);
-	free(valid);
-	free(before);
 }

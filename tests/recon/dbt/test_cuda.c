@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA device compared with the CPU device: vectors, both DBT operators, fused passes, a whole reconstruction. Skipped (exit
+/* The CUDA device compared with the CPU device: both DBT operators, fused passes, a whole reconstruction. Skipped (exit
  * code 77) without a CUDA device. */
 #include "tests/recon/dbt/dbt_reconstruct.h"
 #include "tests/recon/dbt_fixture.h"
@@ -123,24 +123,7 @@ static void side_open(struct side *s, struct device *dev, const struct setup *se
 	s->out_x = fixture_upload(dev, NULL, n_voxels);
 	s->out_den = fixture_upload(dev, NULL, n_voxels);
 	s->out_y = fixture_upload(dev, NULL, n_bins);
-	assert_int_equal(dev->ops->projection_create(dev, &spec, &s->a, NULL), 0);
-	free(mask);
-	free(x);
-	free(y);
-}
-
-static void side_close(struct side *s)
-{
-	s->dev->ops->projection_free(s->a);
-	buf_release(&s->mask);
-	buf_release(&s->x);
-	buf_release(&s->y);
-	buf_release(&s->row);
-	buf_release(&s->pair);
-	buf_release(&s->out_x);
-	buf_release(&s->out_den);
-	buf_release(&s->out_y);
-	device_close(s->dev);
+	s->a = fixture_projection(dev, &spec);
 }
 
 /* Fill the output with NaN first, so that an element that is not written is detected. */
@@ -155,10 +138,7 @@ static void same(const struct buf *found, const struct buf *expected, double tol
 	double d = fixture_difference(a, b, found->n);
 
 	if (!(d <= tolerance))
-		print_error("%s: CPU and CUDA differ by %g\n", what, d);
-	assert_true(d <= tolerance);
-	free(a);
-	free(b);
+		fail_msg("%s: CPU and CUDA differ by %g", what, d);
 }
 
 static void same_of(const struct buf *found, const struct buf *expected, double tolerance, const char *name, const char *what)
@@ -192,7 +172,6 @@ static void set_volume(struct side *s)
 	for (size_t i = 0; i < s->x.n; i += 7)
 		x[i] = 0; /* outside the support */
 	assert_int_equal(s->dev->ops->upload(&s->x, x, NULL), 0);
-	free(x);
 }
 
 /* One sub-iteration, pass by pass and fused. */
@@ -294,15 +273,13 @@ TEST(operators)
 
 		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++)
 			for (int deterministic = 0; deterministic < 2; deterministic++) {
+				TEST_BLOCK;
 				struct side cpu, cuda;
 
 				side_open(&cpu, fixture_device(FIXTURE_CPU, 2), s, scan, model, deterministic);
 				side_open(&cuda, fixture_device(FIXTURE_CUDA, 0), s, scan, model, deterministic);
 				both_pass(&cpu, &cuda, s->name);
-				side_close(&cpu);
-				side_close(&cuda);
 			}
-		scan_free(scan);
 	}
 }
 
@@ -315,18 +292,14 @@ TEST(adjoint_gap)
 		struct scan *scan = fixture_turning_scan(s->n_u, s->n_v, s->pitch, s->n_views, s->ratio);
 
 		for (int model = PROJECTION_EXACT; model <= PROJECTION_SLICES; model++) {
+			TEST_BLOCK;
 			struct projection_spec spec = {.model = model, .scan = scan, .n_views = s->n_views, .grid = &s->grid};
-			struct linop *op = fixture_projector(dev, &spec);
-			double gap = linop_adjoint_gap(op, (unsigned)i, NULL);
+			double gap = linop_adjoint_gap(fixture_projector(dev, &spec), (unsigned)i, NULL);
 
 			if (!(gap >= 0 && gap <= ADJOINT_TOL))
-				print_error("%s, model %d: gap %g\n", s->name, model, gap);
-			assert_true(gap >= 0 && gap <= ADJOINT_TOL);
-			linop_free(op);
+				fail_msg("%s, model %d: gap %g", s->name, model, gap);
 		}
-		scan_free(scan);
 	}
-	device_close(dev);
 }
 
 TEST(repeatable)
@@ -345,17 +318,10 @@ TEST(repeatable)
 			poison(&cuda.out_x);
 			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, false, &cuda.out_x, NULL), 0);
 			x = fixture_download(&cuda.out_x);
-			if (first)
-				assert_memory_equal(x, first, cuda.out_x.n * sizeof(*x));
-			else
-				first = x;
-			if (x != first)
-				free(x);
+			first = first ? first : x;
+			assert_memory_equal(x, first, cuda.out_x.n * sizeof(*x));
 		}
-		free(first);
-		side_close(&cuda);
 	}
-	scan_free(scan);
 }
 
 /* The value of an invalid bin has no effect, not even as a scale. */
@@ -380,13 +346,7 @@ TEST(masked_bins_do_not_count)
 			assert_int_equal(cuda.dev->ops->adjoint(cuda.a, &cuda.y, false, &cuda.out_x, NULL), 0);
 			after = fixture_download(&cuda.out_x);
 			assert_true(fixture_difference(after, before, cuda.out_x.n) <= DEVICE_TOL);
-			free(mask);
-			free(y);
-			free(before);
-			free(after);
-			side_close(&cuda);
 		}
-	scan_free(scan);
 }
 
 static float *reconstruct(struct device *dev, const struct scan *scan, const struct dbt_protocol *p, size_t *ret_n)
@@ -398,16 +358,10 @@ static float *reconstruct(struct device *dev, const struct scan *scan, const str
 
 	for (size_t i = 0; i < n_bins; i++)
 		valid[i] = valid[i] < 0.9f;
-	if (dbt_plan(p, scan, 17, 40, dev, &plan, &err) < 0)
-		print_error("%s\n", err.msg);
-	assert_int_equal(err.code, 0);
+	assert_done(dbt_plan(p, scan, 17, 40, dev, &plan, &err), &err);
 	*ret_n = grid_size(&plan.grid);
 	volume = fixture_floats(*ret_n, 9, 0, 1);
-	if (dbt_reconstruct(p, &plan, scan, dev, line, valid, NULL, volume, NULL, &err) < 0)
-		print_error("%s\n", err.msg);
-	assert_int_equal(err.code, 0);
-	free(line);
-	free(valid);
+	assert_done(dbt_reconstruct(p, &plan, scan, dev, line, valid, NULL, volume, NULL, &err), &err);
 	return volume;
 }
 
@@ -450,10 +404,6 @@ TEST(kept_den)
 		assert_true(kept.bytes.total == made.bytes.total + grid_size(&kept.grid) * sizeof(float));
 		assert_memory_equal(a, b, n * sizeof(*a));
 	}
-	free(a);
-	free(b);
-	scan_free(scan);
-	device_close(dev);
 }
 
 /* Two passes over 7 subsets: 14 updates, each with the relative error of an operator. */
@@ -482,6 +432,7 @@ static void reconstruct_on_both(double ratio)
 	struct device *cpu = fixture_device(FIXTURE_CPU, 2), *cuda = fixture_device(FIXTURE_CUDA, 0);
 
 	for (size_t i = 0; i < 2 * sizeof(ways) / sizeof(ways[0]); i++) {
+		TEST_BLOCK;
 		struct dbt_protocol p = {.algorithm = ways[i / 2].algorithm,
 					 .prior_weight = ways[i / 2].prior_weight,
 					 .prior = ways[i / 2].prior,
@@ -502,78 +453,21 @@ static void reconstruct_on_both(double ratio)
 		assert_int_equal(n, m);
 		d = fixture_difference(b, a, n);
 		if (!(d <= tolerance))
-			print_error("algorithm %d, model %d, prior %g: CPU and CUDA images differ by %g\n", (int)p.algorithm,
-				    (int)p.projector, p.prior_weight, d);
-		assert_true(d <= tolerance);
-		free(b);
+			fail_msg("algorithm %d, model %d, prior %g: CPU and CUDA images differ by %g", (int)p.algorithm,
+				 (int)p.projector, p.prior_weight, d);
 		p.memory_limit = ratio != 0 ? streaming_limit(cuda, scan, p) : 3500000; /* streams slabs */
 		b = reconstruct(cuda, scan, &p, &m);
 		d = fixture_difference(b, a, n);
 		if (!(d <= tolerance))
-			print_error("algorithm %d, model %d, prior %g: streamed image differs by %g\n", (int)p.algorithm,
-				    (int)p.projector, p.prior_weight, d);
-		assert_true(d <= tolerance);
-		free(a);
-		free(b);
+			fail_msg("algorithm %d, model %d, prior %g: streamed image differs by %g", (int)p.algorithm,
+				 (int)p.projector, p.prior_weight, d);
 	}
-	device_close(cpu);
-	device_close(cuda);
-	scan_free(scan);
 }
 
 TEST(whole_reconstruction)
 {
 	reconstruct_on_both(0);
 	reconstruct_on_both(0.085);
-}
-
-TEST(vectors)
-{
-	struct device *devs[2] = {fixture_device(FIXTURE_CPU, 2), fixture_device(FIXTURE_CUDA, 0)};
-	size_t n = 100003;
-	float *x = fixture_floats(n, 3, -1, 1), *y = fixture_floats(n, 4, 0.1f, 2);
-	struct buf out[2];
-	double sum[2], dot[2], likelihood[2];
-	uint64_t *bins[2] = {calloc(65536, sizeof(uint64_t)), calloc(65536, sizeof(uint64_t))}, differ = 0;
-	struct tally tally[2];
-
-	for (int i = 0; i < 2; i++) {
-		const struct device_ops *ops = devs[i]->ops;
-		struct buf a = fixture_upload(devs[i], x, n), b = fixture_upload(devs[i], y, n),
-			   c = fixture_upload(devs[i], NULL, n);
-
-		assert_int_equal(ops->sum(&a, &sum[i], NULL), 0);
-		assert_int_equal(ops->dot(&a, &b, &dot[i], NULL), 0);
-		assert_int_equal(ops->log_likelihood(&b, &b, 0.5f, &likelihood[i], NULL), 0);
-		assert_int_equal(ops->multiply(&a, &b, &c, NULL), 0);
-		assert_int_equal(ops->axpy(0.5f, &a, &c, NULL), 0);
-		assert_int_equal(ops->copy(&c, &a, NULL), 0);
-		assert_int_equal(ops->rule_voxels(&rules[0], &b, &b, &c, NULL), 0);
-		assert_int_equal(ops->tally(&c, -0.5f, 1e-5f, 3, bins[i], &tally[i], NULL), 0);
-		assert_int_equal(ops->threshold(&a, 0.25f, 3, NULL), 0);
-		assert_int_equal(ops->axpy(1, &a, &c, NULL), 0);
-		out[i] = c;
-		buf_release(&a);
-		buf_release(&b);
-	}
-	assert_near(sum[1], sum[0], 1e-9 * (double)n);
-	assert_near(dot[1], dot[0], 1e-9 * (double)n);
-	assert_near(likelihood[1], likelihood[0], 1e-6 * (double)n);
-	same(&out[1], &out[0], DEVICE_TOL, "vectors");
-	assert_int_equal(tally[0].below, tally[1].below);
-	assert_int_equal(tally[0].above, tally[1].above);
-	assert_int_equal(tally[0].bad, tally[1].bad);
-	for (int k = 0; k < 65536; k++)
-		differ += bins[0][k] > bins[1][k] ? bins[0][k] - bins[1][k] : bins[1][k] - bins[0][k];
-	assert_true(differ <= n / 300); /* 1 % of the n / 3 values may be at the edge of a step */
-	free(bins[0]);
-	free(bins[1]);
-	for (int i = 0; i < 2; i++) {
-		buf_release(&out[i]);
-		device_close(devs[i]);
-	}
-	free(x);
-	free(y);
 }
 
 TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pipeline from line integrals to a volume: plans and their errors, a uniform slab, missing data, cancel. */
+/* The pipeline from line integrals to a volume: plans and their errors, missing data. */
 #include "tests/recon/dbt/slab_fixture.h"
 #include "tests/test.h"
 
@@ -47,8 +47,6 @@ TEST(plan_of_the_inspiration)
 	p.algorithm = ALGORITHM_MLEM;
 	assert_int_equal(dbt_plan(&p, scan, 17, 60, dev, &plan, NULL), 0);
 	assert_int_equal(plan.subsets, 1);
-	scan_free(scan);
-	device_close(dev);
 }
 
 static void refuse(const struct dbt_protocol *p, double support, double thickness, int code, const char *word)
@@ -58,12 +56,7 @@ static void refuse(const struct dbt_protocol *p, double support, double thicknes
 	struct dbt_plan plan;
 	struct err err = {0};
 
-	assert_int_equal(dbt_plan(p, scan, support, thickness, dev, &plan, &err), -code);
-	if (!strstr(err.msg, word))
-		print_error("'%s' does not contain '%s'\n", err.msg, word);
-	assert_non_null(strstr(err.msg, word));
-	scan_free(scan);
-	device_close(dev);
+	assert_error(dbt_plan(p, scan, support, thickness, dev, &plan, &err), &err, code, word);
 }
 
 TEST(plan_refusals)
@@ -92,15 +85,11 @@ TEST(plan_refusals)
 	p.voxel = 5;
 	{ /* bins so small that their number per voxel exceeds an int */
 		struct dbt_geometry g = {64, 64, 1e-12, 47, 608.5, 0, 2, (double[]){-5, 5}};
-		struct device *dev = fixture_device(FIXTURE_CPU, 1);
-		struct scan *scan = NULL;
 		struct dbt_plan plan;
 		struct err err = {0};
 
-		assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
-		assert_error(dbt_plan(&p, scan, 17, 60, dev, &plan, &err), &err, EINVAL, "larger than the detector");
-		scan_free(scan);
-		device_close(dev);
+		assert_error(dbt_plan(&p, fixture_dbt_scan(&g), 17, 60, fixture_device(FIXTURE_CPU, 1), &plan, &err), &err,
+			     EINVAL, "larger than the detector");
 	}
 	p = osem;
 	p.edge_taper = NAN;
@@ -123,73 +112,6 @@ TEST(plan_refusals)
 	refuse(&p, 17, 60, ENOMEM, "voxel=2.72 would need");
 	p.memory_limit = 1000;
 	refuse(&p, 17, 60, ENOMEM, "no voxel size");
-}
-
-/* With true lengths the slab has its attenuation and is uniform over depth. Data and model agree exactly, so the remaining error
- * is caused by truncation at the sides: less than the tolerance of 1 %. */
-TEST(uniform_slab)
-{
-	static const struct {
-		enum algorithm algorithm;
-		enum projection_model projector;
-		int iterations, device;
-	} runs[] = {
-		{ALGORITHM_OSEM, PROJECTION_SLICES, 1, FIXTURE_CPU}, {ALGORITHM_OSEM, PROJECTION_SLICES, 1, FIXTURE_POISON},
-		{ALGORITHM_OSEM, PROJECTION_EXACT, 1, FIXTURE_CPU},  {ALGORITHM_MLEM, PROJECTION_SLICES, 20, FIXTURE_POISON},
-		{ALGORITHM_MLEM, PROJECTION_EXACT, 2, FIXTURE_CPU},
-	};
-
-	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-		struct dbt_protocol p = osem;
-		struct slab s;
-		double lo = INFINITY, hi = 0, total = 0;
-
-		p.algorithm = runs[i].algorithm;
-		p.projector = runs[i].projector;
-		p.iterations = runs[i].iterations;
-		p.voxel = 2;
-		s = slab_open(&p, runs[i].device);
-		slab_run(&s, &p);
-		for (int k = 0; k < HEIGHT; k++) {
-			double mean = slice_mean(&s, k);
-
-			lo = fmin(lo, mean);
-			hi = fmax(hi, mean);
-			total += mean;
-		}
-		print_message("run %zu: mean %.5f, depth %.5f to %.5f\n", i, total / HEIGHT, lo, hi);
-		assert_near(total / HEIGHT, MU, 0.01 * MU);
-		assert_true((hi - lo) / MU < 0.01);
-		if (p.algorithm == ALGORITHM_MLEM)
-			assert_near(s.report.sum_model, s.report.sum_data, 1e-5 * s.report.sum_data); /* see test_iterate.c */
-		else
-			assert_near(s.report.sum_model, 0, 0);
-		slab_close(&s);
-	}
-}
-
-/* The same slab surrounded by air, with a start that is not 0 in the air: the middle is still uniform over depth, because the
- * shadows of the ends do not reach it (50 mm * tan 25 degrees = 23 mm; the ends are 80 mm away). */
-TEST(slab_in_air)
-{
-	struct dbt_protocol p = osem;
-	double lo = INFINITY, hi = 0;
-	struct slab s;
-
-	p.voxel = 2;
-	s = slab_open(&p, FIXTURE_CPU);
-	slab_ends(&s);
-	slab_run(&s, &p);
-	for (int k = 0; k < HEIGHT; k++) {
-		double mean = slice_mean(&s, k);
-
-		lo = fmin(lo, mean);
-		hi = fmax(hi, mean);
-	}
-	print_message("in air: depth %.5f to %.5f\n", lo, hi);
-	assert_near(lo, MU, 0.01 * MU);
-	assert_near(hi, MU, 0.01 * MU);
-	slab_close(&s);
 }
 
 /* A view without a single valid bin, a block of bins missing in all views, zeros in the data: finite, >= 0,
@@ -228,38 +150,11 @@ TEST(missing_data)
 	/* No ray crosses the voxels directly above the missing block either. */
 	assert_near(s.volume[5 * 40 + 35], 0, 0);
 	assert_true(s.volume[60 * 40 + 20] > 0);
-	slab_close(&s);
 }
 
-/* The image does not depend on tiles, threads, or `deterministic`. */
-TEST(tiles_change_nothing)
-{
-	static const int tiles[][2] = {{88, 56}, {7, 9}, {16, 16}, {1000, 5}};
-	struct dbt_protocol p = osem;
-	struct slab whole;
-
-	p.voxel = 2;
-	whole = slab_open(&p, FIXTURE_CPU);
-	slab_run(&whole, &p);
-	for (size_t t = 0; t < sizeof(tiles) / sizeof(tiles[0]); t++) {
-		struct slab tiled;
-
-		p.tile[0] = tiles[t][0];
-		p.tile[1] = tiles[t][1];
-		p.deterministic = t % 2;
-		tiled = slab_open(&p, FIXTURE_CPU);
-		slab_run(&tiled, &p);
-		/* 25 updates with tiles that agree to 1e-6; the tolerance of the image is 1e-6 too */
-		assert_true(fixture_difference(tiled.volume, whole.volume, grid_size(&whole.plan.grid)) <= 1e-6);
-		slab_close(&tiled);
-	}
-	slab_close(&whole);
-}
-
-TEST(all_zero_and_bad_data)
+TEST(all_zero)
 {
 	struct dbt_protocol p = osem;
-	struct err err = {0};
 	struct slab s;
 
 	p.voxel = 2;
@@ -268,33 +163,4 @@ TEST(all_zero_and_bad_data)
 	slab_run(&s, &p);
 	for (size_t i = 0; i < grid_size(&s.plan.grid); i++)
 		assert_near(s.volume[i], 0, 2 * RULE_TINY); /* the least value of a voxel in the support */
-	s.line[4321] = NAN;				    /* in a valid bin */
-	assert_error(dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, NULL, s.volume, NULL, &err), &err, EINVAL,
-		     "projection 0, bin (1, 108)");
-	s.line[4321] = -1;
-	assert_int_equal(dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, NULL, s.volume, NULL, &err), -EINVAL);
-	slab_close(&s);
-}
-
-static bool stop(void *ctx)
-{
-	return --*(int *)ctx < 0;
-}
-
-TEST(cancel)
-{
-	struct dbt_protocol p = osem;
-	struct err err = {0};
-
-	p.voxel = 2;
-	for (int after = 0; after < 60; after += 20) {
-		int left = after;
-		struct monitor m = {&left, NULL, stop};
-		struct slab s = slab_open(&p, FIXTURE_POISON);
-		int r = dbt_reconstruct(&p, &s.plan, s.scan, s.dev, s.line, s.valid, &m, s.volume, NULL, &err);
-
-		assert_int_equal(r, after < 50 ? -ECANCELED
-					       : 0); /* the monitor is called before each of 25 uploads and 25 updates */
-		slab_close(&s);
-	}
 }

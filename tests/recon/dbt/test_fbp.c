@@ -11,17 +11,15 @@
 static float *filtered(const struct scan *scan, int view, enum dbt_filter filter, double cut, const float *line,
 		       const float *valid)
 {
-	float *q = malloc(scan_view_size(scan) * sizeof(*q));
+	float *q = test_memory(scan_view_size(scan) * sizeof(*q));
 	struct err err = {0};
 	int r;
 
-	assert_non_null(q);
 	memcpy(q, line, scan_view_size(scan) * sizeof(*q));
 	r = fbp_filter_view(scan, view, filter, cut, q, valid, &err);
 	if (!TOMONODE_FFT && r == -ENOTSUP)
 		skip_because("this build has no FFT (kissfft)");
-	if (r < 0)
-		fail_msg("%s", err.msg);
+	assert_done(r, &err);
 	return q;
 }
 
@@ -59,12 +57,10 @@ static void reference_filter(const struct scan *scan, int view, enum dbt_filter 
 {
 	int n_u = scan->n_u, n_v = scan->n_v, n = scan->n_views;
 	const struct scan_view *s = scan->views;
-	double *h = malloc((size_t)(n_v + far) * sizeof(*h)), *g = malloc((size_t)n_v * sizeof(*g));
+	double *h = test_memory((size_t)(n_v + far) * sizeof(*h)), *g = test_memory((size_t)n_v * sizeof(*g));
 	int lo = view > 0 ? view - 1 : view, hi = view < n - 1 ? view + 1 : view; /* the angles of fixture_scan() are ascending */
 	double a_y = (s[hi].src[1] - s[lo].src[1]) / (hi - lo), a_z = (s[hi].src[2] - s[lo].src[2]) / (hi - lo);
 
-	assert_non_null(h);
-	assert_non_null(g);
 	kernel_by_integral(filter, cut, scan->h[1], n_v + far, h);
 	for (int u = 0; u < n_u; u++) {
 		for (int v = 0; v < n_v; v++) {
@@ -93,8 +89,6 @@ static void reference_filter(const struct scan *scan, int view, enum dbt_filter 
 			ret[v * n_u + u] = sum * n * sqrt(mean / own);
 		}
 	}
-	free(h);
-	free(g);
 }
 
 enum { FAR = 2000 };
@@ -104,9 +98,8 @@ static void compare(int n_u, int n_v, int view, enum dbt_filter filter, double c
 	struct scan *scan = fixture_scan(n_u, n_v, 0.34, 7);
 	size_t n = scan_view_size(scan);
 	float *line = fixture_floats(n, (uint32_t)n, 0, 3), *valid = fixture_floats(n, 1, 1, 1), *q;
-	double *expected = malloc(n * sizeof(*expected)), most = 0, scale = 0;
+	double *expected = test_memory(n * sizeof(*expected)), most = 0, scale = 0;
 
-	assert_non_null(expected);
 	if (ends_in_air)
 		memset(line, 0, (size_t)n_u * sizeof(*line)), memset(line + n - (size_t)n_u, 0, (size_t)n_u * sizeof(*line));
 	q = filtered(scan, view, filter, cut, line, valid);
@@ -119,11 +112,6 @@ static void compare(int n_u, int n_v, int view, enum dbt_filter filter, double c
 	 * value * 1 / (2 pi^2 FAR pitch), up to 2 * 3 * 7.5e-5 = 4.5e-4 of values up to 0.5. */
 	if (!(most <= (ends_in_air ? 1e-5 : 1e-3) * scale))
 		fail_msg("%d x %d, view %d, filter %d: off by %g of %g", n_u, n_v, view, filter, most, scale);
-	free(line);
-	free(valid);
-	free(q);
-	free(expected);
-	scan_free(scan);
 }
 
 TEST(the_convolution)
@@ -146,11 +134,10 @@ TEST(a_constant_becomes_zero)
 	for (int i = 0; i < 10; i++) {
 		struct scan *scan = fixture_scan(sizes[i / 2][0], sizes[i / 2][1], 0.5, 5);
 		size_t n = scan_view_size(scan);
-		float *line = malloc(n * sizeof(*line)), *valid = fixture_floats(n, 9, -1, 1), *q;
+		float *line = test_memory(n * sizeof(*line)), *valid = fixture_floats(n, 9, -1, 1), *q;
 		double a[3], b[3], a_y = (scan->views[4].src[1] - scan->views[3].src[1]),
 				   a_z = (scan->views[4].src[2] - scan->views[3].src[2]), most = 0;
 
-		assert_non_null(line);
 		for (int v = 0; v < scan->n_v; v++)
 			for (int u = 0; u < scan->n_u; u++) {
 				size_t at = (size_t)(v * scan->n_u + u);
@@ -165,10 +152,6 @@ TEST(a_constant_becomes_zero)
 		for (size_t k = 0; k < n; k++)
 			most = fmax(most, isfinite(q[k]) ? fabs(q[k]) : INFINITY);
 		assert_true(most < 1e-5);
-		free(line);
-		free(valid);
-		free(q);
-		scan_free(scan);
 	}
 }
 
@@ -178,10 +161,9 @@ TEST(the_mean_is_lost)
 {
 	struct scan *scan = fixture_scan(1, 4001, 0.1, 3);
 	size_t n = scan_view_size(scan);
-	float *line = calloc(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *q;
+	float *line = test_zeros(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *q;
 	double sum = 0, positive = 0;
 
-	assert_non_null(line);
 	for (int v = 1950; v < 2050; v++)
 		line[v] = 1;
 	q = filtered(scan, 1, DBT_FILTER_RAMP, 1, line, valid);
@@ -193,20 +175,15 @@ TEST(the_mean_is_lost)
 	/* outside: 2 * 100 bins * sum over j > 2000 of 1 / (pi^2 j^2) / 2 = 0.0051 / pitch; inside the edges: about
 	 * (ln 100 + 2) / pi^2 = 0.67 / pitch. The weights differ by 2.5 % across 200 mm. */
 	assert_near(sum / positive, 0.0076, 0.01);
-	free(line);
-	free(valid);
-	free(q);
-	scan_free(scan);
 }
 
 TEST(it_is_linear)
 {
 	struct scan *scan = fixture_scan(19, 77, 0.34, 9);
 	size_t n = scan_view_size(scan);
-	float *a = fixture_floats(n, 5, 0, 2), *b = fixture_floats(n, 6, 0, 2), *sum = malloc(n * sizeof(*sum));
+	float *a = fixture_floats(n, 5, 0, 2), *b = fixture_floats(n, 6, 0, 2), *sum = test_memory(n * sizeof(*sum));
 	float *valid = fixture_floats(n, 1, 1, 1), *q_a, *q_b, *q_sum;
 
-	assert_non_null(sum);
 	for (size_t i = 0; i < n; i++) {
 		valid[i] = i % 11 == 4 ? 0 : i % 3 ? 1 : -1;
 		sum[i] = 3 * a[i] - 2 * b[i];
@@ -217,14 +194,6 @@ TEST(it_is_linear)
 	for (size_t i = 0; i < n; i++)
 		q_a[i] = 3 * q_a[i] - 2 * q_b[i];
 	assert_true(fixture_difference(q_a, q_sum, n) < 1e-5);
-	free(a);
-	free(b);
-	free(sum);
-	free(valid);
-	free(q_a);
-	free(q_b);
-	free(q_sum);
-	scan_free(scan);
 }
 
 /* Gaps are interpolated: removing bins from the middle of a linear weighted row does not change its filtered values. */
@@ -232,9 +201,8 @@ TEST(gaps_are_bridged)
 {
 	struct scan *scan = fixture_scan(4, 120, 0.5, 3);
 	size_t n = scan_view_size(scan);
-	float *line = calloc(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *whole, *holes, *empty;
+	float *line = test_zeros(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *whole, *holes, *empty;
 
-	assert_non_null(line);
 	for (int v = 0; v < 120; v++)
 		for (int u = 0; u < 4; u++)
 			line[v * 4 + u] = 0.01f * (float)(v < 60 ? v : 119 - v);
@@ -250,12 +218,6 @@ TEST(gaps_are_bridged)
 	empty = filtered(scan, 1, DBT_FILTER_RAMP, 1, line, valid);
 	for (size_t i = 0; i < n; i++)
 		assert_true(empty[i] == 0);
-	free(line);
-	free(valid);
-	free(whole);
-	free(holes);
-	free(empty);
-	scan_free(scan);
 }
 
 /* Compute the weighted average A'q / A'1 of all views in one slice with its middle at z, times the slice's scale. */
@@ -275,12 +237,6 @@ static float *average(const struct scan *scan, enum projection_model model, cons
 	den = fixture_download(&one);
 	for (size_t i = 0; i < op->n_in; i++)
 		num[i] = den[i] > 0 ? (float)(num[i] / den[i] * fbp_slice_scale(scan, z)) : 0;
-	free(den);
-	buf_release(&y);
-	buf_release(&x);
-	buf_release(&one);
-	linop_free(op);
-	device_close(dev);
 	return num;
 }
 
@@ -293,13 +249,12 @@ static void check_contrast(enum projection_model model, enum dbt_filter filter, 
 	struct scan *scan = fixture_turning_scan(64, 500, 0.4, 51, ratio);
 	struct scan_view views[51];
 	size_t n = scan_view_size(scan);
-	float *q = malloc(n * 51 * sizeof(*q)), *valid = fixture_floats(n, 1, 1, 1), *slice;
+	float *q = test_memory(n * 51 * sizeof(*q)), *valid = fixture_floats(n, 1, 1, 1), *slice;
 	struct shape s = {.kind = SHAPE_ELLIPSOID, .role = ROLE_BEAD, .c = {at_x, y, z}, .r = {1e5, a, b}, .mu = 0.5};
 	struct phantom p = {.name = "one", .n = 1, .shapes = &s};
 	double sum = 0, g[2] = {0, 0};
 	int count = 0;
 
-	assert_non_null(q);
 	scan->lo[0] = at_x - 6 * 0.4;
 	memcpy(views, scan->views, sizeof(views));
 	for (int i = 0; i < 51; i++)
@@ -332,10 +287,6 @@ static void check_contrast(enum projection_model model, enum dbt_filter filter, 
 	if (!(fabs(sum / count / expected - 1) < 0.015))
 		fail_msg("model %d, filter %d, x %g, y %g, z %g, half axes %g, %g: %g instead of %g", model, filter, at_x, y, z,
 			 a, b, sum / count, expected);
-	free(q);
-	free(valid);
-	free(slice);
-	scan_free(scan);
 }
 
 TEST(contrast_in_the_plane)
@@ -380,5 +331,4 @@ TEST(refusals)
 	refuse(scan, 1, DBT_FILTER_RAMP, 1, "views 1 and 2");
 	views[2].src[2] = 0;
 	refuse(scan, 0, DBT_FILTER_RAMP, 1, "view 2 is 0 mm");
-	scan_free(scan);
 }

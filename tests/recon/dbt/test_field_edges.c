@@ -46,12 +46,10 @@ static struct steps slab_steps(struct dbt_protocol p, double ratio, double taper
 	struct steps found;
 
 	p.edge_taper = taper;
-	scan_free(s.scan);
 	s.scan = fixture_turning_scan(40, 120, 2, 25, ratio);
 	slab_lines(s.scan, HEIGHT, s.line, s.valid);
 	slab_run(&s, &p);
 	found = measure(&s);
-	slab_close(&s);
 	return found;
 }
 
@@ -106,10 +104,9 @@ static double chest_wall_error(struct dbt_protocol p, double ratio, double taper
 					.detector_ratio = ratio};
 
 	p.edge_taper = taper;
-	scan_free(s.scan);
 	for (int i = 0; i < 25; i++)
 		angle[i] = -25 + 50.0 * i / 24;
-	assert_int_equal(scan_create_dbt(&geometry, &s.scan, NULL), 0);
+	s.scan = fixture_dbt_scan(&geometry);
 	slab_lines(s.scan, HEIGHT, s.line, s.valid);
 	slab_run(&s, &p);
 	for (int k = 0; k < g->n[2]; k++)
@@ -119,7 +116,6 @@ static double chest_wall_error(struct dbt_protocol p, double ratio, double taper
 
 				found = fmax(found, fabs(s.volume[at] / MU - 1));
 			}
-	slab_close(&s);
 	return found;
 }
 
@@ -164,10 +160,9 @@ static void bar_ends_inside(struct dbt_protocol p, double taper, double ret_mean
 		.n_u = 40, .n_v = 20, .pitch = 2, .axis_height = 47, .source_axis = 608.5, .n_views = 25, .angle = angle};
 
 	p.edge_taper = taper;
-	scan_free(s.scan);
 	for (int i = 0; i < 25; i++)
 		angle[i] = -30 + 60.0 * i / 24;
-	assert_int_equal(scan_create_dbt(&geometry, &s.scan, NULL), 0);
+	s.scan = fixture_dbt_scan(&geometry);
 	assert_int_equal(dbt_plan(&p, s.scan, 17, HEIGHT, s.dev, &s.plan, NULL), 0);
 	for (int view = 0; view < 25; view++)
 		assert_int_equal(phantom_project(&phantom, s.scan, view, s.line + (size_t)view * scan_view_size(s.scan), NULL),
@@ -190,7 +185,6 @@ static void bar_ends_inside(struct dbt_protocol p, double taper, double ret_mean
 		ret_mean[0] = fmin(ret_mean[0], sum / n / MU);
 		ret_mean[1] = fmax(ret_mean[1], sum / n / MU);
 	}
-	slab_close(&s);
 }
 
 TEST(object_that_ends_inside)
@@ -252,11 +246,7 @@ TEST(nothing_changes)
 		with = case_run(&c, &p, &plan, dev);
 		if (with)
 			assert_memory_equal(with, without, grid_size(&plan.grid) * sizeof(float));
-		free(with);
-		free(without);
-		device_close(dev);
 	}
-	case_close(&c);
 }
 
 /* Slabs, groups of views and tiles give the image that a volume on the device gives. */
@@ -284,16 +274,10 @@ TEST(every_plan)
 				assert_true(tiled || other.slab_slices < CASE_SLICES || other.group_views > 0);
 				found = case_run(&c, &p, &other, dev);
 				assert_true(fixture_difference(found, whole, grid_size(&plan.grid)) <= 1e-6);
-				free(found);
 			}
 			if (whole)
 				assert_true(fixture_difference(whole, without, grid_size(&plan.grid)) > 0.01);
-			free(whole);
-			free(without);
-			assert_int_equal(device_poison_check(dev, NULL), 0);
-			device_close(dev);
 		}
-	case_close(&c);
 }
 
 /* A volume that explains the data stays as it is, whatever the weights are. */
@@ -326,18 +310,8 @@ TEST(solution_stays)
 		assert_int_equal(iterate_run(&conf, &all, 1, &work, &x, NULL, NULL), 0);
 		found = fixture_download(&x);
 		assert_true(fixture_difference(found, truth, voxels) < 1e-5);
-		free(found);
 	}
-	linop_free(op);
 	session_release(&memory);
-	buf_release(&x);
-	buf_release(&y);
-	buf_release(&row);
-	buf_release(&mask);
-	device_close(dev);
-	scan_free(scan);
-	free(truth);
-	free(weights);
 }
 
 #define N_U 40
@@ -351,9 +325,8 @@ struct edge_view {
 /* Tissue in columns [0, u) and rows [v0, v1), air in the others; view 12 of 25 is at 0 degrees. */
 static struct edge_view *edge_view(int u, int v0, int v1)
 {
-	struct edge_view *e = calloc(1, sizeof(*e));
+	struct edge_view *e = test_zeros(1, sizeof(*e));
 
-	assert_non_null(e);
 	e->scan = fixture_scan(N_U, N_V, 2, 25);
 	for (int v = 0; v < N_V; v++)
 		for (int c = 0; c < N_U; c++) {
@@ -380,12 +353,6 @@ static bool weigh(struct edge_view *e, int view)
 	return weighed;
 }
 
-static void edge_close(struct edge_view *e)
-{
-	scan_free(e->scan);
-	free(e);
-}
-
 TEST(sides)
 {
 	struct edge_view *e = edge_view(20, 2, 118);
@@ -395,7 +362,6 @@ TEST(sides)
 	e->valid[3] = 1;
 	e->line[3] = 9; /* a dead bin is no tissue */
 	assert_false(weigh(e, 12));
-	edge_close(e);
 
 	e = edge_view(20, 0, 100);
 	assert_true(weigh(e, 12));
@@ -403,25 +369,21 @@ TEST(sides)
 	assert_true(e->valid[0] > 0 && e->valid[0] < 0.01 && e->valid[10 * N_U] == 1 && e->valid[90 * N_U] == 1);
 	assert_true(e->valid[30] == -1);	   /* air stays air */
 	assert_true(e->line[5 * N_U + 2] == 2.5f); /* at 0 degrees all rays are inside */
-	edge_close(e);
 
 	e = edge_view(20, 0, 120); /* at 25 degrees, rays at the upper side leave the volume, those at the lower side do not */
 	assert_true(weigh(e, 24));
 	assert_true(e->line[(N_V - 3) * N_U] < 2.4f && e->line[(N_V - 1) * N_U] < 0.3f && e->line[0] == 2.5f);
-	edge_close(e);
 
 	e = edge_view(40, 40,
 		      80); /* tissue at the side opposite the chest wall, where the fields of all views end at one place */
 	assert_false(weigh(e, 12) || weigh(e, 0) || weigh(e, 24));
 	assert_true(e->valid[60 * N_U + N_U - 1] == 1 && e->valid[60 * N_U] == 1);
-	edge_close(e);
 
 	e = edge_view(20, 0, 120); /* collimated rows have no data: the field ends before them */
 	for (int i = 0; i < 6 * N_U; i++)
 		e->valid[i] = 0;
 	assert_true(weigh(e, 12));
 	assert_true(e->valid[0] == 0 && e->valid[6 * N_U] > 0 && e->valid[6 * N_U] < 0.01 && e->valid[16 * N_U] == 1);
-	edge_close(e);
 }
 
 /* The object continues beyond an end if the view whose last rays are nearest to it has tissue there. */

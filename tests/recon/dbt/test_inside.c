@@ -44,11 +44,10 @@ TEST(inside)
 {
 	struct grid g = {{200, 120, 1}, {0.3, 0.4, 1}, {0, 0, 0}};
 	float *slice = fixture_floats(grid_size(&g), 3, -1, 1);
-	uint64_t *bins = calloc(65536, sizeof(*bins));
+	uint64_t *bins = test_zeros(65536, sizeof(*bins));
 	size_t least = 0, most = 0, counted = 0, some = 0;
 	struct err err = {0};
 
-	assert_non_null(bins);
 	for (int i = 0; i < 200 * 120; i++) {
 		double depth = hypot(0.3 * (i % 200 + 0.5), 0.4 * (i / 200 + 0.5) - 24); /* of a disc of 40 mm */
 
@@ -67,6 +66,4 @@ TEST(inside)
 	assert_int_equal(inside_tally(&g, slice, -1, 1e-4, 200, 1, bins, &counted, NULL), 0);
 	assert_int_equal(counted, 0);
 	assert_error(inside_tally(&g, slice, -1, 0, 3, 1, bins, &counted, &err), &err, EINVAL, "step=0");
-	free(bins);
-	free(slice);
 }

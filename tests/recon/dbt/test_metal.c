@@ -51,19 +51,11 @@ static struct exam exam_of(const struct shape *shapes, size_t n, double ratio)
 	struct phantom phantom = {"metal", n + 1, all};
 
 	memcpy(all + 1, shapes, n * sizeof(*shapes));
-	e.line = malloc(VIEWS * BINS * sizeof(float));
+	e.line = test_memory(VIEWS * BINS * sizeof(float));
 	e.valid = fixture_floats(VIEWS * BINS, 1, 1, 1);
-	assert_non_null(e.line);
 	for (int i = 0; i < VIEWS; i++)
 		assert_int_equal(phantom_project(&phantom, e.scan, i, e.line + (size_t)i * BINS, NULL), 0);
 	return e;
-}
-
-static void exam_free(struct exam *e)
-{
-	free(e->line);
-	free(e->valid);
-	scan_free(e->scan);
 }
 
 static const struct grid grid = {{N_U, N_V, SLICES}, {PITCH, PITCH, 1}, {0, -N_V *PITCH / 2, SUPPORT}};
@@ -71,12 +63,11 @@ static const struct grid grid = {{N_U, N_V, SLICES}, {PITCH, PITCH, 1}, {0, -N_V
 static struct metal_report find(const struct exam *e, int *ret_sure)
 {
 	struct view_cells cells = view_cells_of(e->scan);
-	float *mean = malloc((size_t)cells.n_u * (size_t)cells.n_v * sizeof(*mean));
+	float *mean = test_memory((size_t)cells.n_u * (size_t)cells.n_v * sizeof(*mean));
 	struct metal_view views[VIEWS];
 	signed char of[METAL_OBJECTS_MOST * VIEWS];
 	struct metal_report report;
 
-	assert_non_null(mean);
 	*ret_sure = 0;
 	for (int i = 0; i < VIEWS; i++) {
 		const float *line = e->line + (size_t)i * BINS, *valid = e->valid + (size_t)i * BINS;
@@ -89,7 +80,6 @@ static struct metal_report find(const struct exam *e, int *ret_sure)
 	metal_locate(e->scan, &grid, views, of, &report);
 	for (int i = 0; i < VIEWS; i++)
 		metal_release(&views[i]);
-	free(mean);
 	return report;
 }
 
@@ -113,7 +103,6 @@ TEST(clips_are_found)
 			assert_int_equal(r.object[best].views, VIEWS);
 			assert_true(r.object[best].mu > 3);
 		}
-		exam_free(&e);
 	}
 }
 
@@ -124,7 +113,6 @@ TEST(calcifications_are_no_metal)
 
 	assert_int_equal(find(&e, &sure).n, 0);
 	assert_int_equal(sure, 0);
-	exam_free(&e);
 }
 
 /* What one view alone shows has no place: here a shadow of a clip in one view. */
@@ -136,8 +124,6 @@ TEST(one_view_is_not_enough)
 	memcpy(e.line + BINS, without.line + BINS, (VIEWS - 1) * BINS * sizeof(float));
 	assert_int_equal(find(&e, &sure).n, 0);
 	assert_int_equal(sure, 1);
-	exam_free(&e);
-	exam_free(&without);
 }
 
 TEST(other_scans_are_refused)
@@ -166,22 +152,18 @@ static const struct dbt_protocol osem = {.algorithm = ALGORITHM_OSEM,
 static float *image_of(const struct exam *e, struct dbt_protocol p, enum dbt_metal metal, struct device *dev,
 		       struct dbt_report *ret_report)
 {
-	float *x = malloc(VOXELS * sizeof(*x));
+	float *x = test_memory(VOXELS * sizeof(*x));
 	struct dbt_plan plan;
 	struct err err = {0};
 	int r;
 
 	p.metal = metal;
-	assert_non_null(x);
 	assert_done(dbt_plan(&p, e->scan, SUPPORT, SLICES, dev, &plan, &err), &err);
 	assert_true(grid_size(&plan.grid) == VOXELS);
 	r = dbt_reconstruct(&p, &plan, e->scan, dev, e->line, e->valid, NULL, x, ret_report, &err);
-	if (!TOMONODE_FFT && r == -ENOTSUP) {
-		free(x);
+	if (!TOMONODE_FFT && r == -ENOTSUP)
 		return NULL;
-	}
-	if (r < 0)
-		fail_msg("%s", err.msg);
+	assert_done(r, &err);
 	return x;
 }
 
@@ -261,13 +243,7 @@ TEST(no_streaks)
 			assert_near(found / (TITANIUM * volume), 1, 0.2);
 		}
 		assert_true(after < 0.02 * before);
-		free(without);
-		free(off);
-		free(reduced);
 	}
-	exam_free(&e);
-	exam_free(&none);
-	device_close(dev);
 }
 
 /* Without metal the image has the same bits. */
@@ -286,11 +262,7 @@ TEST(nothing_changes_without_metal)
 			continue;
 		on = image_of(&e, p, DBT_METAL_REDUCE, dev, NULL);
 		assert_memory_equal(off, on, VOXELS * sizeof(*off));
-		free(off);
-		free(on);
 	}
-	exam_free(&e);
-	device_close(dev);
 }
 
 /* Height of a speck above the tissue around it: its voxel, minus one 1.6 mm beside it along x. */
@@ -323,19 +295,7 @@ TEST(covered_specks_stay)
 		print_message("%.3f of %.3f / mm, beside %.3f of the clip\n", kept, height, clip_alone);
 		assert_true(height > 0.1);
 		assert_near(kept / height, 1, 0.5); /* 0.03 if it is replaced with the shadow */
-		free(expected);
-		free(reduced);
-		free(empty);
-		exam_free(&e);
-		exam_free(&speck);
-		exam_free(&clip);
 	}
-	device_close(dev);
-}
-
-static double difference(const float *a, const float *b)
-{
-	return fixture_difference(a, b, VOXELS);
 }
 
 TEST(slabs_have_the_same_image)
@@ -352,11 +312,7 @@ TEST(slabs_have_the_same_image)
 	assert_int_equal(dbt_plan(&p, e.scan, SUPPORT, SLICES, dev, &plan, NULL), 0);
 	assert_true(plan.slab_slices < plan.grid.n[2]);
 	slabs = image_of(&e, p, DBT_METAL_REDUCE, dev, NULL);
-	assert_true(difference(slabs, whole) <= 1e-5); /* as without metal: tests/recon/dbt/test_stream.c */
-	free(whole);
-	free(slabs);
-	exam_free(&e);
-	device_close(dev);
+	assert_true(fixture_difference(slabs, whole, VOXELS) <= 1e-5); /* as without metal: tests/recon/dbt/test_stream.c */
 }
 
 ON_DEVICES(images_of_devices, dev)
@@ -366,11 +322,7 @@ ON_DEVICES(images_of_devices, dev)
 	float *expected = image_of(&e, osem, DBT_METAL_REDUCE, cpu, NULL),
 	      *found = image_of(&e, osem, DBT_METAL_REDUCE, dev, NULL);
 
-	assert_true(difference(found, expected) <= 1e-4); /* that of test_cuda.c */
-	free(expected);
-	free(found);
-	exam_free(&e);
-	device_close(cpu);
+	assert_true(fixture_difference(found, expected, VOXELS) <= 1e-4); /* that of test_cuda.c */
 }
 
 /* A view that is passed again replaces its shadows. */
@@ -400,7 +352,4 @@ TEST(views_are_passed_again)
 	assert_int_equal(dbt_run(s, NULL, &report, NULL), 0);
 	assert_int_equal(report.metal.n, 0);
 	dbt_close(s);
-	exam_free(&e);
-	exam_free(&none);
-	device_close(dev);
 }

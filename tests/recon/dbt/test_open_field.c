@@ -3,6 +3,7 @@
  * through it, by each method of summing. */
 #include "recon/core/scan.h"
 #include "recon/dbt/prep.h"
+#include "tests/recon/dbt_fixture.h"
 #include "tests/test.h"
 
 #define N_U 24
@@ -26,11 +27,8 @@ static struct scan *make(double ratio)
 				 .angle = angles,
 				 .detector_ratio = ratio,
 				 .detector_axis_height = -3};
-	struct scan *scan = NULL;
-	struct err err = {0};
 
-	assert_done(scan_create_dbt(&g, &scan, &err), &err);
-	return scan;
+	return fixture_dbt_scan(&g);
 }
 
 /* cos / r^2 from the angle of the detector's normal. */
@@ -69,7 +67,6 @@ TEST(test_distance)
 				}
 			}
 		}
-		scan_free(scan);
 	}
 }
 
@@ -83,7 +80,6 @@ TEST(test_range)
 	open_field_row(&f, 0, 1, 0, 1, &ends[0]);
 	open_field_row(&f, 0, 1, N_V - 1, 1, &ends[1]);
 	assert_true(fabs(ends[0] - 1.24) < 0.03 && fabs(ends[1] - 0.73) < 0.03);
-	scan_free(scan);
 }
 
 TEST(test_slope)
@@ -101,7 +97,6 @@ TEST(test_slope)
 	assert_true(at[0] == 1 && fabs(log(at[1]) - 0.02) < 1e-12 && fabs(log(at[2]) - 0.04) < 1e-12);
 	open_field_row(&f, 11.5, 2, 15.5, 1, at);
 	assert_true(fabs(log(at[0]) + 0.02) < 1e-12);
-	scan_free(scan);
 }
 
 /* A slab of one line integral and air, with counts that follow the open field: the line integrals are right, bin by bin and
@@ -148,5 +143,4 @@ TEST(test_prep)
 	p.log_scale = 1;
 	p.open.slope[0] = 1;
 	assert_int_equal(prep_view(&p, raw, line, valid, NULL, &err), -EINVAL);
-	scan_free(scan);
 }

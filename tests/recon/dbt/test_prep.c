@@ -180,12 +180,11 @@ TEST(test_both_ways)
 {
 	static const int bins[] = {1, 2, 3, 4, 7, 64};
 	enum { U = 2819, V = 131 };
-	uint16_t *raw = malloc((size_t)U * V * sizeof *raw);
-	float *flat = malloc((size_t)U * V * sizeof *flat), *out = malloc((size_t)U * V * 4 * sizeof *out);
+	uint16_t *raw = test_memory((size_t)U * V * sizeof *raw);
+	float *flat = test_memory((size_t)U * V * sizeof *flat), *out = test_memory((size_t)U * V * 4 * sizeof *out);
 	struct prep p = plain;
 	struct err err = {0};
 
-	assert_true(raw && flat && out);
 	for (size_t i = 0; i < (size_t)U * V; i++) {
 		raw[i] = (uint16_t)(poisson_stream(1, i) >> 48);
 		flat[i] = 1;
@@ -221,9 +220,6 @@ TEST(test_both_ways)
 			assert_true(isfinite(out[i]) && out[i] >= 0);
 		}
 	}
-	free(raw);
-	free(flat);
-	free(out);
 }
 
 TEST(test_percentile)

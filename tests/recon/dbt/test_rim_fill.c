@@ -59,12 +59,11 @@ TEST(fill)
 		struct grid g = grid_of((double[]){0.34, 0.34, 0.68, 0.17}[way]);
 		float *image = make_image(&g, 0.05, (double[]){0, 0.5, 0, -0.2}[way]);
 		size_t n = (size_t)g.n[0] * (size_t)g.n[1];
-		float *filled = malloc(n * sizeof(*filled));
+		float *filled = test_memory(n * sizeof(*filled));
 		double sum[30] = {0}, most = 0;
 		int count[30] = {0};
 		struct rim_fill_report r;
 
-		assert_non_null(filled);
 		memcpy(filled, image, n * sizeof(*filled));
 		assert_int_equal(rim_fill(&g, filled, &r, NULL), 0);
 		if (!r.used || r.reason[0] || r.sectors < 20)
@@ -93,8 +92,6 @@ TEST(fill)
 			if (sum[d] < 0.95 * count[d] || sum[d] > 1.1 * count[d])
 				fail_msg("voxels of %g mm, %d mm: %g", g.h[0], d, sum[d] / count[d]);
 		assert_true(most < 0.015 * LEVEL);
-		free(filled);
-		free(image);
 	}
 }
 
@@ -106,10 +103,9 @@ TEST(not_filled)
 	struct err err = {0};
 
 	for (int way = 0; way < 3; way++) {
-		float *image = fixture_floats(n, 5, way ? 0 : 2, way ? 0 : 3), *filled = malloc(n * sizeof(*filled));
+		float *image = fixture_floats(n, 5, way ? 0 : 2, way ? 0 : 3), *filled = test_memory(n * sizeof(*filled));
 		struct rim_fill_report r;
 
-		assert_non_null(filled);
 		for (size_t i = 0; way == 2 && i < n; i++) /* a breast of 4 mm */
 			image[i] = hypot(i % (size_t)g.n[0], i / (size_t)g.n[0] - g.n[1] / 2.0) < 6 ? 2 : 0;
 		memcpy(filled, image, n * sizeof(*filled));
@@ -117,8 +113,6 @@ TEST(not_filled)
 		assert_false(r.used);
 		assert_non_null(strstr(r.reason, (const char *[]){"no skin", "empty", "too small"}[way]));
 		assert_memory_equal(filled, image, n * sizeof(*filled));
-		free(filled);
-		free(image);
 	}
 	assert_error(rim_fill(&none, NULL, NULL, &err), &err, EINVAL, "n=0");
 }

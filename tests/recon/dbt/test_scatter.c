@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scatter correction against a Monte Carlo that shares no formula with it: slabs and breasts of 20 to 80 mm at the angles of
  * a tomosynthesis, with other tissue and another gap than those that its kernels were fitted to. */
-#include "kernels/clock.h"
 #include "recon/core/scan.h"
 #include "recon/dbt/scatter.h"
 #include "recon/phantom/scatter_mc.h"
@@ -130,7 +129,6 @@ static void check_object(const struct object *o)
 	assert_true(before.mean < -0.1);
 	assert_true(fabs(after.mean) < 0.03);
 	assert_true(after.p95 < 0.08);
-	scan_free(scan);
 }
 
 TEST(test_monte_carlo)
@@ -215,7 +213,6 @@ static void check_local(const struct object *o)
 		o->kind ? "slab  " : "breast", o->thickness, o->angle, 100 * errors[0], 100 * errors[1], air, report.air);
 	assert_true(errors[0] > -0.05 && errors[1] < 0.05);
 	assert_true(air > 0.005 && fabs(report.air - air) < 0.004);
-	scan_free(scan);
 }
 
 TEST(test_local)
@@ -259,10 +256,9 @@ TEST(test_ratio)
 		struct scatter_mc_run run = {.cell = 1, .photons = 60000, .seed = 2, .beam = {20, 21, 25, 26}};
 		float scatter[2000];
 		double sum = 0, want = scatter_ratio(thickness[k], 0);
-		struct scan *scan;
+		struct scan *scan = fixture_dbt_scan(&g);
 		struct scatter_mc *m;
 
-		assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
 		assert_int_equal(scatter_mc_of_phantom(&p, &m, NULL), 0);
 		assert_int_equal(scatter_mc_view(m, scan, 0, &run, scatter, NULL, NULL), 0);
 		for (int i = 0; i < 2000; i++)
@@ -270,7 +266,6 @@ TEST(test_ratio)
 		print_message("S/P of a wide slab of %.0f mm: %.3f, Monte Carlo %.3f\n", thickness[k], want, sum);
 		assert_true(fabs(want / sum - 1) < 0.06);
 		scatter_mc_free(m);
-		scan_free(scan);
 	}
 	assert_true(scatter_ratio(10, 0) > 0.4 * scatter_ratio(20, 0) && scatter_ratio(10, 0) < 0.6 * scatter_ratio(20, 0));
 	assert_true(scatter_ratio(90, 0) > scatter_ratio(80, 0));
@@ -305,7 +300,6 @@ TEST(test_contrast)
 	print_message("contrast %.3f: %.4f before, %.4f after\n", (double)contrast, before, after);
 	assert_true(before < 0.65 * (double)contrast);
 	assert_true(fabs(after / (double)contrast - 1) < 0.1);
-	scan_free(scan);
 }
 
 /* Nothing to correct: air, bins without a datum, a scale of 0. A result does not depend on how the view was merged from bins. */
@@ -336,7 +330,6 @@ TEST(test_unchanged)
 	assert_int_equal(scatter_correct_view(&s, scan, 0, 1, line, valid, &report, NULL), 0);
 	for (size_t i = 0; i < N; i++)
 		assert_true(fabsf(line[i] - before[i]) < 2e-6f);
-	scan_free(scan);
 }
 
 /* Half of the rows are without data: the rest is corrected as if they showed what is beside them, without a step at the border.
@@ -360,7 +353,6 @@ TEST(test_hostile)
 	assert_int_equal(scatter_correct_view(&s, scan, 0, 1, line, valid, NULL, NULL), 0);
 	for (size_t i = 0; i < N; i++)
 		assert_true(isfinite(line[i]) && line[i] >= 100);
-	scan_free(scan);
 }
 
 /* The functions of one bin are accurate: a uniform view of any line integral is corrected by ln(1 + S / P) of its cell. */
@@ -386,7 +378,6 @@ TEST(test_bins)
 		assert_true(fabs((double)high - log(1 + report.most)) < 1e-4);
 		assert_true(low > 0.02f && (double)low < log(1 + report.mean));
 	}
-	scan_free(scan);
 }
 
 TEST(test_refused)
@@ -406,43 +397,4 @@ TEST(test_refused)
 	assert_int_equal(scatter_correct_view(&good, scan, 2, 1, line, valid, NULL, &err), -EINVAL);
 	assert_int_equal(scatter_correct_view(&good, scan, 0, 0, line, valid, NULL, &err), -EINVAL);
 	assert_int_equal(scatter_correct_view(&good, scan, 0, N_U + 1, line, valid, NULL, &err), -EINVAL);
-	scan_free(scan);
-}
-
-/* Print the time of a view at the sizes of the reconstruction; nothing is required of it. */
-TEST(test_time)
-{
-	static const int bins[] = {4, 1};
-	struct dbt_geometry g = {.n_u = 2816,
-				 .n_v = 3584,
-				 .pitch = 0.085,
-				 .axis_height = 47,
-				 .source_axis = 608.5,
-				 .n_views = 2,
-				 .angle = (double[]){-25, 25}};
-	struct scatter s = {.thickness = 50, .gap = 17, .scale = 1};
-	float *line = malloc(2816 * 3584 * sizeof(float)), *valid = malloc(2816 * 3584 * sizeof(float));
-	struct scan *scan;
-
-	assert_true(line && valid);
-	assert_int_equal(scan_create_dbt(&g, &scan, NULL), 0);
-	for (int k = 0; k < 2; k++) {
-		int n_u = 2816 / bins[k], n_v = 3584 / bins[k];
-		double best = INFINITY;
-
-		for (int i = 0; i < n_u * n_v; i++) {
-			line[i] = i % n_u < 0.7 * n_u ? 2.5f : 0;
-			valid[i] = i % n_u < 0.75 * n_u ? 1 : -1;
-		}
-		for (int repeat = 0; repeat < 3; repeat++) {
-			double begun = clock_seconds();
-
-			assert_int_equal(scatter_correct_view(&s, scan, 0, bins[k], line, valid, NULL, NULL), 0);
-			best = fmin(best, clock_seconds() - begun);
-		}
-		print_message("view of %d x %d bins: %.1f ms\n", n_u, n_v, 1000 * best);
-	}
-	free(line);
-	free(valid);
-	scan_free(scan);
 }

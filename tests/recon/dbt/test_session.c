@@ -21,6 +21,8 @@ struct work {
 	size_t slice; /* voxels */
 };
 
+TEST_GIVES_BACK(dbt_close);
+
 static void work_open(struct work *w, int way, int device)
 {
 	*w = (struct work){.c = case_open(), .p = case_protocol, .dev = fixture_device(device, 2)};
@@ -29,13 +31,7 @@ static void work_open(struct work *w, int way, int device)
 		w->plan.slab_slices = 4;
 	w->slice = (size_t)w->plan.grid.n[0] * (size_t)w->plan.grid.n[1];
 	assert_int_equal(dbt_open(&w->p, &w->plan, w->c.scan, w->dev, &w->s, NULL), 0);
-}
-
-static void work_close(struct work *w)
-{
-	dbt_close(w->s);
-	device_close(w->dev);
-	case_close(&w->c);
+	test_later(give_back_dbt_close, w->s);
 }
 
 static int add_view(struct work *w, int view, struct err *err)
@@ -58,9 +54,8 @@ static void add_all_views(struct work *w)
 
 static float *whole_result(struct work *w)
 {
-	float *x = malloc(grid_size(&w->plan.grid) * sizeof(*x));
+	float *x = test_memory(grid_size(&w->plan.grid) * sizeof(*x));
 
-	assert_non_null(x);
 	assert_int_equal(dbt_read_slices(w->s, 0, CASE_SLICES, x, NULL), 0);
 	return x;
 }
@@ -88,6 +83,7 @@ TEST(any_order_from_threads)
 	uint32_t seed = 1;
 
 	for (int way = 0; way < WAYS; way++) {
+		TEST_BLOCK;
 		float *expected;
 		struct work w;
 
@@ -95,8 +91,8 @@ TEST(any_order_from_threads)
 		add_all_views(&w);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		expected = whole_result(&w);
-		work_close(&w);
 		for (int round = 0; round < 12; round++) {
+			TEST_BLOCK;
 			struct crowd crowd = {.w = &w};
 			pthread_t thread[4];
 			float *found;
@@ -116,10 +112,7 @@ TEST(any_order_from_threads)
 			assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 			found = whole_result(&w);
 			assert_memory_equal(found, expected, grid_size(&w.plan.grid) * sizeof(*found));
-			free(found);
-			work_close(&w);
 		}
-		free(expected);
 	}
 }
 
@@ -136,6 +129,7 @@ static void *bring_one(void *arg)
 TEST(same_view_from_threads)
 {
 	for (int round = 0; round < 20; round++) {
+		TEST_BLOCK;
 		struct work w;
 		struct crowd crowd = {.w = &w};
 		pthread_t thread[4];
@@ -146,7 +140,6 @@ TEST(same_view_from_threads)
 		for (int i = 0; i < 4; i++)
 			assert_int_equal(pthread_join(thread[i], NULL), 0);
 		assert_int_equal(crowd.failed, 3);
-		work_close(&w);
 	}
 }
 
@@ -161,8 +154,7 @@ TEST(refusals)
 		size_t counted;
 
 		work_open(&w, way, FIXTURE_POISON);
-		slices = malloc(grid_size(&w.plan.grid) * sizeof(*slices));
-		assert_non_null(slices);
+		slices = test_memory(grid_size(&w.plan.grid) * sizeof(*slices));
 		assert_error(dbt_view_begin(w.s, -1, &line, &valid, &err), &err, EINVAL, "projection -1 of 7");
 		assert_error(dbt_view_begin(w.s, CASE_VIEWS, &line, &valid, &err), &err, EINVAL, "projection 7 of 7");
 		assert_error(dbt_view_end(w.s, CASE_VIEWS, &err), &err, EINVAL, "projection 7 of 7");
@@ -192,8 +184,6 @@ TEST(refusals)
 		assert_error(dbt_read_slices(w.s, 10, 2, slices, &err), &err, EINVAL, "slices 10 to 11 of 11");
 		assert_error(dbt_read_slices(w.s, 11, 1, slices, &err), &err, EINVAL, "slices 11 to 11 of 11");
 		assert_int_equal(dbt_read_slices(w.s, 0, CASE_SLICES, slices, NULL), 0); /* the result is still available */
-		free(slices);
-		work_close(&w);
 	}
 }
 
@@ -211,7 +201,6 @@ TEST(withdrawn_views_are_replaced)
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		assert_error(dbt_view_withdraw(w.s, 2, &err), &err, EINVAL, "projection 2 of 7 after dbt_run()");
 		expected = whole_result(&w);
-		work_close(&w);
 
 		work_open(&w, way, FIXTURE_CPU);
 		for (int i = 0; i < CASE_VIEWS; i += 2) {
@@ -230,9 +219,6 @@ TEST(withdrawn_views_are_replaced)
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		found = whole_result(&w);
 		assert_memory_equal(found, expected, grid_size(&w.plan.grid) * sizeof(*found));
-		free(found);
-		free(expected);
-		work_close(&w);
 	}
 }
 
@@ -268,8 +254,6 @@ TEST(bad_views_release_their_buffer)
 		found = whole_result(&w);
 		for (size_t i = 0; i < grid_size(&w.plan.grid); i++)
 			assert_true(found[i] >= 0 && isfinite(found[i]));
-		free(found);
-		work_close(&w);
 	}
 }
 
@@ -277,6 +261,7 @@ TEST(bad_views_release_their_buffer)
 TEST(other_validities)
 {
 	for (int way = 0; way < WAYS; way++) {
+		TEST_BLOCK;
 		float *found[2];
 		struct work w;
 
@@ -300,16 +285,14 @@ TEST(other_validities)
 			assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 			found[other] = whole_result(&w);
 			assert_true(other == 0 || !memcmp(found[0], found[1], grid_size(&w.plan.grid) * sizeof(*found[0])));
-			work_close(&w);
 		}
-		free(found[0]);
-		free(found[1]);
 	}
 }
 
 TEST(slices_in_any_order)
 {
 	for (int way = 0; way < WAYS; way++) {
+		TEST_BLOCK;
 		uint32_t seed = 9;
 		float *whole, *some;
 		struct work w;
@@ -318,8 +301,7 @@ TEST(slices_in_any_order)
 		add_all_views(&w);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		whole = whole_result(&w);
-		some = malloc(grid_size(&w.plan.grid) * sizeof(*some));
-		assert_non_null(some);
+		some = test_memory(grid_size(&w.plan.grid) * sizeof(*some));
 		for (int round = 0; round < 200; round++) {
 			int first = (int)(fixture_random(&seed) * CASE_SLICES);
 			int n = 1 + (int)(fixture_random(&seed) * (float)(CASE_SLICES - first));
@@ -330,9 +312,6 @@ TEST(slices_in_any_order)
 			assert_int_equal(dbt_read_slices(w.s, first, n, some, NULL), 0);
 			assert_memory_equal(some, whole + (size_t)first * w.slice, (size_t)n * w.slice * sizeof(*some));
 		}
-		free(some);
-		free(whole);
-		work_close(&w);
 	}
 }
 
@@ -348,8 +327,7 @@ TEST(taken_volume)
 
 		work_open(&w, way, FIXTURE_POISON);
 		n = grid_size(&w.plan.grid);
-		given = malloc(n * sizeof(*given));
-		assert_non_null(given);
+		given = test_memory(n * sizeof(*given));
 		for (size_t i = 0; i < n; i++)
 			given[i] = fixture_random(&seed) - 0.25f;
 		add_all_views(&w);
@@ -358,9 +336,6 @@ TEST(taken_volume)
 		assert_memory_equal(found, given, n * sizeof(*given));
 		assert_int_equal(dbt_take(w.s, found, &err), -EINVAL);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, &err), -EINVAL);
-		free(found);
-		free(given);
-		work_close(&w);
 	}
 }
 
@@ -390,10 +365,9 @@ TEST(stored_slices)
 		add_all_views(&w);
 		form.columns = (size_t)w.plan.grid.n[0];
 		form.rows = (size_t)w.plan.grid.n[1];
-		expected = malloc(w.slice * sizeof(*expected));
-		found = malloc(w.slice * sizeof(*found));
-		floats = malloc(w.slice * sizeof(*floats));
-		assert_true(expected && found && floats);
+		expected = test_memory(w.slice * sizeof(*expected));
+		found = test_memory(w.slice * sizeof(*found));
+		floats = test_memory(w.slice * sizeof(*floats));
 		assert_error(dbt_read_stored(w.s, 0, &form, found, &err), &err, EINVAL, "before dbt_run()");
 		assert_error(dbt_replace_slices(w.s, 0, 1, floats, &err), &err, EINVAL, "before dbt_run()");
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
@@ -421,11 +395,6 @@ TEST(stored_slices)
 		assert_error(dbt_read_stored(w.s, CASE_SLICES, &form, found, &err), &err, EINVAL, "slices 11 to 11 of 11");
 		form.rows--;
 		assert_error(dbt_read_stored(w.s, 0, &form, found, &err), &err, EINVAL, "stored slices of");
-		free(whole);
-		free(floats);
-		free(found);
-		free(expected);
-		work_close(&w);
 	}
 }
 
@@ -437,12 +406,12 @@ TEST(histogram)
 	} scales[] = {{0, 1e-6}, {0, 1e-5}, {0.02, 1e-5}, {0.01, 2e-7}, {-0.1, 1e-3}};
 
 	for (int way = 0; way < WAYS; way++) {
-		uint64_t *found = calloc(65536, sizeof(*found)), *expected = calloc(65536, sizeof(*expected));
+		TEST_BLOCK;
+		uint64_t *found = test_zeros(65536, sizeof(*found)), *expected = test_zeros(65536, sizeof(*expected));
 		size_t n, below_seen = 0, above_seen = 0;
 		float *whole;
 		struct work w;
 
-		assert_true(found && expected);
 		work_open(&w, way, FIXTURE_POISON);
 		add_all_views(&w);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
@@ -474,7 +443,6 @@ TEST(histogram)
 			float *again = whole_result(&w);
 
 			assert_memory_equal(again, whole, n * sizeof(*whole));
-			free(again);
 		}
 		{ /* the histogram of the inside: of 8 slices */
 			const int slices = 8;
@@ -492,10 +460,6 @@ TEST(histogram)
 			assert_true(inside > 0);
 			assert_memory_equal(found, expected, 65536 * sizeof(*found));
 		}
-		free(whole);
-		free(found);
-		free(expected);
-		work_close(&w);
 	}
 }
 
@@ -509,6 +473,7 @@ TEST(cancel)
 {
 	for (int way = 0; way < WAYS; way++)
 		for (int after = 0; after <= 2 * CASE_VIEWS; after++) {
+			TEST_BLOCK;
 			int left = after, r;
 			struct monitor m = {&left, NULL, stop};
 			struct err err = {0};
@@ -516,8 +481,7 @@ TEST(cancel)
 			float *slice;
 
 			work_open(&w, way, FIXTURE_POISON);
-			slice = malloc(w.slice * sizeof(*slice));
-			assert_non_null(slice);
+			slice = test_memory(w.slice * sizeof(*slice));
 			add_all_views(&w);
 			r = dbt_run(w.s, &m, NULL, &err);
 			assert_int_equal(r, after < 2 * CASE_VIEWS ? -ECANCELED : 0);
@@ -528,9 +492,6 @@ TEST(cancel)
 			} else {
 				assert_int_equal(dbt_read_slices(w.s, 0, 1, slice, NULL), 0);
 			}
-			free(slice);
-			assert_int_equal(device_poison_check(w.dev, NULL), 0);
-			work_close(&w);
 		}
 }
 
@@ -551,6 +512,7 @@ TEST(faults)
 		int calls = 0, r;
 
 		do {
+			TEST_BLOCK;
 			struct device *dev = fixture_device(FIXTURE_POISON, 1);
 			struct device_ops faulty = faulty_ops(dev->ops);
 			struct dbt_protocol p = case_protocol;
@@ -563,8 +525,7 @@ TEST(faults)
 			plan = case_plan(&c, &p, dev);
 			plan.slab_slices = ways[k].slices;
 			plan.group_views = ways[k].views;
-			x = malloc(grid_size(&plan.grid) * sizeof(*x));
-			assert_non_null(x);
+			x = test_memory(grid_size(&plan.grid) * sizeof(*x));
 			fault.ops = dev->ops;
 			fault.left = calls++;
 			dev->ops = &faulty;
@@ -574,13 +535,10 @@ TEST(faults)
 				assert_true(err.msg[0]);
 			}
 			dev->ops = fault.ops;
-			free(x);
-			device_close(dev);
 			assert_true(calls < 5000);
 		} while (r < 0);
 		print_message("algorithm %d: %d calls\n", (int)ways[k].algorithm, calls - 1);
 		assert_true(calls > ways[k].least);
-		case_close(&c);
 	}
 }
 
@@ -643,45 +601,45 @@ static void watched_host_free(struct device *dev, void *memory)
 	watch.ops->host_free(dev, memory);
 }
 
+/* `updates`: see watch. The session is closed at the end of the block. */
+static void close_with_pending_transfers(int way, int updates)
+{
+	TEST_BLOCK;
+	struct device_ops watched;
+	struct work w;
+	float *slices;
+	int r, open;
+
+	work_open(&w, way, FIXTURE_POISON);
+	slices = test_memory(2 * w.slice * sizeof(*slices));
+	watched = *w.dev->ops;
+	watched.upload_begin = watched_upload_begin;
+	watched.download_begin = watched_download_begin;
+	watched.back_update = watched_update;
+	watched.sub_iterate = watched_sub_iterate;
+	watched.wait = watched_wait;
+	watched.release = watched_release;
+	watched.host_free = watched_host_free;
+	memset(&watch, 0, sizeof(watch));
+	watch.ops = w.dev->ops;
+	watch.updates = updates;
+	w.dev->ops = &watched;
+	add_all_views(&w);
+	r = dbt_run(w.s, NULL, NULL, NULL);
+	assert_int_equal(r, updates < 0 ? 0 : -EIO);
+	if (r == 0)
+		assert_int_equal(dbt_read_slices(w.s, 0, 2, slices, NULL), 0);
+	open = watch.under_way[QUEUE_UP] + watch.under_way[QUEUE_WORK] + watch.under_way[QUEUE_DOWN];
+	assert_true(open > 0); /* otherwise the test checks nothing */
+}
+
 /* A session that is closed while a slice is read ahead, or after an error during a transfer, frees no memory before all queues
  * are idle. */
 TEST(closed_with_pending_transfers)
 {
 	for (int way = 0; way < WAYS; way++)
 		for (int updates = -1; updates < 12; updates++) {
-			struct device_ops watched;
-			struct work w;
-			int r, open;
-
-			work_open(&w, way, FIXTURE_POISON);
-			watched = *w.dev->ops;
-			watched.upload_begin = watched_upload_begin;
-			watched.download_begin = watched_download_begin;
-			watched.back_update = watched_update;
-			watched.sub_iterate = watched_sub_iterate;
-			watched.wait = watched_wait;
-			watched.release = watched_release;
-			watched.host_free = watched_host_free;
-			memset(&watch, 0, sizeof(watch));
-			watch.ops = w.dev->ops;
-			watch.updates = updates;
-			w.dev->ops = &watched;
-			add_all_views(&w);
-			r = dbt_run(w.s, NULL, NULL, NULL);
-			assert_int_equal(r, updates < 0 ? 0 : -EIO);
-			if (r == 0) {
-				float *slices = malloc(2 * w.slice * sizeof(*slices));
-
-				assert_non_null(slices);
-				assert_int_equal(dbt_read_slices(w.s, 0, 2, slices, NULL), 0);
-				free(slices);
-			}
-			open = watch.under_way[QUEUE_UP] + watch.under_way[QUEUE_WORK] + watch.under_way[QUEUE_DOWN];
-			assert_true(open > 0); /* otherwise the test checks nothing */
-			w.s = dbt_close(w.s);
+			close_with_pending_transfers(way, updates);
 			assert_int_equal(watch.early, 0);
-			w.dev->ops = watch.ops;
-			assert_int_equal(device_poison_check(w.dev, NULL), 0);
-			work_close(&w);
 		}
 }

@@ -7,11 +7,10 @@
 static float *view_of(const struct synthetic_conf *conf, const struct grid *g, const float *volume)
 {
 	size_t n = (size_t)g->n[0] * (size_t)g->n[1];
-	float *image = malloc(n * sizeof(*image));
+	float *image = test_memory(n * sizeof(*image));
 	struct synthetic *s = NULL;
 	struct err err = {0};
 
-	assert_non_null(image);
 	assert_done(synthetic_open(conf, g, &s, &err), &err);
 	for (int k = 0; k < g->n[2]; k++) {
 		assert_int_equal(synthetic_image(s, image, NULL), -EINVAL);
@@ -36,9 +35,7 @@ TEST(uniform_tissue)
 		float *image = view_of(&conf, &g, volume);
 		for (size_t k = 0; k < 61 * 47; k++)
 			assert_near(image[k], 0.05 * 15, 1e-6);
-		free(image);
 	}
-	free(volume);
 }
 
 /* One voxel is larger by c in slice 3: b is c / 25 with 5 x 5 voxels, so image = sum + h c + detail * (24 / 25 c - floor). */
@@ -62,15 +59,12 @@ TEST(one_calcification)
 				expected += c + 4 * (8.0 / 9 * c - 0.01);
 			assert_near(image[j * 21 + i], expected, 1e-6);
 		}
-	free(image);
 	/* detail = 0: the line integral alone; a floor above the detail: the same */
 	for (int k = 0; k < 2; k++) {
 		conf = (struct synthetic_conf){.blur = 2, .detail = k ? 4 : 0, .floor = k ? 0.49 : 0};
 		image = view_of(&conf, &g, volume);
 		assert_near(image[8 * 21 + 12], 0.05 * 6 + c, 1e-6);
-		free(image);
 	}
-	free(volume);
 }
 
 /* Calcifications at one position in different slices: the strongest one is used, not the sum. Detail below its surroundings adds
@@ -87,8 +81,6 @@ TEST(the_strongest_detail)
 	image = view_of(&conf, &g, volume);
 	assert_near(image[40], 0.9 + 1.8 - 0.9 + 3 * 1.8 * 8 / 9, 1e-6);
 	assert_near(image[41], 3 * 0.1, 1e-6); /* beside the dark voxel, whose square of 9 has the mean -0.1 */
-	free(image);
-	free(volume);
 }
 
 static void against_loops(int n_x, int n_y, double h, double blur)
@@ -119,8 +111,6 @@ static void against_loops(int n_x, int n_y, double h, double blur)
 			}
 			assert_near(image[j * n_x + i], sum + 2.5 * peak, 2e-6 * 10);
 		}
-	free(image);
-	free(volume);
 }
 
 TEST(the_formula)

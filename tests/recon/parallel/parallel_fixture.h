@@ -43,9 +43,7 @@ static inline struct parallel_plan parallel_plan_made(const struct parallel_prot
 	struct parallel_plan plan;
 	struct err err = {0};
 
-	if (parallel_plan(p, s, dev, &plan, &err) < 0)
-		print_error("%s\n", err.msg);
-	assert_int_equal(parallel_plan(p, s, dev, &plan, NULL), 0);
+	assert_done(parallel_plan(p, s, dev, &plan, &err), &err);
 	return plan;
 }
 
@@ -58,16 +56,11 @@ static inline float *parallel_image(const struct parallel_protocol *p, const str
 				    const float *lines, struct parallel_report *ret_report)
 {
 	struct parallel_plan plan = parallel_plan_made(p, s, dev);
-	float *volume = malloc(parallel_pixels(&plan) * sizeof(*volume));
+	float *volume = test_memory(parallel_pixels(&plan) * sizeof(*volume));
 	struct err err = {0};
-	int r;
 
-	assert_non_null(volume);
 	memset(volume, 0xff, parallel_pixels(&plan) * sizeof(*volume)); /* NaN */
-	r = parallel_reconstruct(p, &plan, s, dev, lines, NULL, volume, ret_report, &err);
-	if (r < 0)
-		print_error("%s\n", err.msg);
-	assert_int_equal(r, 0);
+	assert_done(parallel_reconstruct(p, &plan, s, dev, lines, NULL, volume, ret_report, &err), &err);
 	return volume;
 }
 
@@ -75,16 +68,11 @@ static inline float *parallel_project(const struct parallel_protocol *p, const s
 				      const float *volume)
 {
 	struct parallel_plan plan = parallel_plan_made(p, s, dev);
-	float *lines = malloc(parallel_size(s) * sizeof(*lines));
+	float *lines = test_memory(parallel_size(s) * sizeof(*lines));
 	struct err err = {0};
-	int r;
 
-	assert_non_null(lines);
 	memset(lines, 0xff, parallel_size(s) * sizeof(*lines));
-	r = parallel_radon(p, &plan, s, dev, volume, lines, &err);
-	if (r < 0)
-		print_error("%s\n", err.msg);
-	assert_int_equal(r, 0);
+	assert_done(parallel_radon(p, &plan, s, dev, volume, lines, &err), &err);
 	return lines;
 }
 
@@ -92,9 +80,8 @@ static inline float *parallel_project(const struct parallel_protocol *p, const s
 static inline float *parallel_lines(const struct parallel_scan *s, const struct parallel_shape *shapes, size_t n, double taper)
 {
 	struct parallel_phantom phantom = {n, (struct parallel_shape *)(uintptr_t)shapes};
-	float *lines = malloc(parallel_size(s) * sizeof(*lines));
+	float *lines = test_memory(parallel_size(s) * sizeof(*lines));
 
-	assert_non_null(lines);
 	assert_int_equal(parallel_phantom_project(&phantom, s, taper, lines, NULL), 0);
 	return lines;
 }
@@ -104,9 +91,8 @@ static inline float *parallel_truth(const struct parallel_plan *plan, const stru
 				    int samples)
 {
 	struct parallel_phantom phantom = {n, (struct parallel_shape *)(uintptr_t)shapes};
-	float *volume = malloc(parallel_pixels(plan) * sizeof(*volume));
+	float *volume = test_memory(parallel_pixels(plan) * sizeof(*volume));
 
-	assert_non_null(volume);
 	assert_int_equal(parallel_phantom_draw(&phantom, &plan->grid, taper, samples, volume, NULL), 0);
 	return volume;
 }

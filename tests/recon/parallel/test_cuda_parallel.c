@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA device compared with the CPU device on stacks of 2-D parallel beams: lines of each model, sweeps, convolution,
  * voxel-driven backprojection, whole reconstructions. Skipped (exit code 77) without a CUDA device. */
-#include "recon/parallel/parallel.h"
-#include "tests/recon/dbt_fixture.h"
+#include "tests/recon/parallel/parallel_fixture.h"
 #include "tests/test.h"
 
 /* Some hundred float32 terms in another order: the tolerance is 1e-5 of the largest value. */
@@ -29,18 +28,6 @@ static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSE
  * time or, for one slice, when they are used. */
 enum op { FORWARD, ADJOINT, REPEATABLE, SWEEP, SWEEP_PARTS, INTERPOLATED, CONVOLVE, TRANSFORM, N_OPS };
 
-static double difference(const float *a, const float *b, size_t n)
-{
-	double largest = 0, worst = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		assert_true(isfinite(a[i]) && isfinite(b[i]));
-		largest = fmax(largest, fabs((double)b[i]));
-		worst = fmax(worst, fabs((double)a[i] - b[i]));
-	}
-	return worst / largest;
-}
-
 /* Apply an operation to the same random numbers on both devices. */
 static float *done(struct device *dev, const struct setup *s, enum projection_model model, enum op op, size_t *ret_n)
 {
@@ -59,13 +46,14 @@ static float *done(struct device *dev, const struct setup *s, enum projection_mo
 	struct scan *scan;
 	struct projection *a;
 	struct buf x, y, other;
-	float *hx, *hy, *out;
+	float *hx, *hy;
 	size_t n_x = grid_size(&g), n_y = parallel_size(&p), memory = dev->memory;
 
 	assert_int_equal(scan_create_parallel(&p, s->slices, s->fov, NULL, &scan, NULL), 0);
+	test_later(give_back_scan_free, scan);
 	spec.scan = scan;
 	dev->memory = op == SWEEP_PARTS ? 1 << 12 : memory;
-	assert_int_equal(dev->ops->projection_create(dev, &spec, &a, NULL), 0);
+	a = fixture_projection(dev, &spec);
 	dev->memory = memory;
 	hx = fixture_floats(n_x, 1, 0.1f, 1);
 	hy = fixture_floats(n_y, 2, 0.1f, 1);
@@ -97,66 +85,46 @@ static float *done(struct device *dev, const struct setup *s, enum projection_mo
 		break;
 	}
 	*ret_n = op == FORWARD || op >= CONVOLVE ? n_y : n_x;
-	out = fixture_download(op == FORWARD ? &y : op >= CONVOLVE ? &other : &x);
-	dev->ops->projection_free(a);
-	buf_release(&x);
-	buf_release(&y);
-	buf_release(&other);
-	free(hx);
-	free(hy);
-	scan_free(scan);
-	return out;
+	return fixture_download(op == FORWARD ? &y : op >= CONVOLVE ? &other : &x);
 }
 
 TEST(operations_agree)
 {
-	struct device *cuda, *cpu;
+	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu = fixture_device(FIXTURE_CPU, 0);
 
-	assert_int_equal(device_cuda_open(0, &cuda, NULL), 0);
-	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (size_t i = 0; i < N_SETUPS; i++)
 		for (int m = 0; m < 3; m++)
 			for (enum op op = FORWARD; op < N_OPS; op++) {
+				TEST_BLOCK;
 				size_t n;
 				float *a = done(cuda, &setups[i], models[m], op, &n),
 				      *b = done(cpu, &setups[i], models[m], op, &n);
-				double d = difference(a, b, n);
+				double d = fixture_difference(a, b, n);
 
 				if (!(d < DEVICE_TOL))
 					fail_msg("%s, model %d, operation %d: %g", setups[i].name, (int)models[m], (int)op, d);
-				free(a);
-				free(b);
 			}
-	device_close(cpu);
-	device_close(cuda);
 }
 
 TEST(large_slices_agree, .tier = 2)
 {
 	static const struct setup large = {"a large slice", 2000, 1, 720, 2001, 1, 1, 1000, false};
-	struct device *cuda, *cpu;
+	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu = fixture_device(FIXTURE_CPU, 0);
 
-	assert_int_equal(device_cuda_open(0, &cuda, NULL), 0);
-	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (enum op op = FORWARD; op <= SWEEP; op++) {
 		size_t n;
 		float *a = done(cuda, &large, PROJECTION_PATHS, op, &n), *b = done(cpu, &large, PROJECTION_PATHS, op, &n);
-		double d = difference(a, b, n);
+		double d = fixture_difference(a, b, n);
 
 		if (!(d < DEVICE_TOL))
 			fail_msg("operation %d: %g", (int)op, d);
-		free(a);
-		free(b);
 	}
-	device_close(cpu);
-	device_close(cuda);
 }
 
 TEST(sweeps_and_sums_repeat)
 {
-	struct device *dev;
+	struct device *dev = fixture_device(FIXTURE_CUDA, 0);
 
-	assert_int_equal(device_cuda_open(0, &dev, NULL), 0);
 	for (int i = 0; i < 2; i++)
 		for (enum op op = REPEATABLE; op <= SWEEP; op++) {
 			size_t n;
@@ -164,35 +132,14 @@ TEST(sweeps_and_sums_repeat)
 			float *b = done(dev, &setups[i], PROJECTION_PATHS, op, &n);
 
 			assert_memory_equal(a, b, n * sizeof(float));
-			free(a);
-			free(b);
 		}
-	device_close(dev);
-}
-
-static float *image(struct device *dev, const struct parallel_protocol *p, const struct parallel_scan *s, const float *lines,
-		    size_t *ret_n)
-{
-	struct parallel_plan plan;
-	struct parallel_report report;
-	struct err err = {0};
-	float *volume;
-
-	assert_done(parallel_plan(p, s, dev, &plan, &err), &err);
-	*ret_n = (size_t)plan.grid.n[0] * (size_t)plan.grid.n[1] * (size_t)plan.grid.n[2];
-	volume = malloc(*ret_n * sizeof(*volume));
-	assert_non_null(volume);
-	assert_done(parallel_reconstruct(p, &plan, s, dev, lines, NULL, volume, &report, &err), &err);
-	return volume;
 }
 
 /* A disc beside the middle, one slice and several, every algorithm and every route; with bins without datum, and without. */
 TEST(images_agree)
 {
-	struct device *cuda, *cpu;
+	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu = fixture_device(FIXTURE_CPU, 0);
 
-	assert_int_equal(device_cuda_open(0, &cuda, NULL), 0);
-	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (int slices = 1; slices <= 6; slices += 5)
 		for (enum algorithm algorithm = 1; algorithm < ALGORITHM_COUNT; algorithm++)
 			for (enum parallel_route route = PARALLEL_FOURIER;
@@ -216,11 +163,11 @@ TEST(images_agree)
 								    .projector = PROJECTION_PATHS};
 				/* the transmission model does not see through 180 */
 				const double mu = algorithm_info(algorithm)->rule == RULE_TRANSMISSION ? 0.01 : 1;
-				float *lines = malloc(parallel_size(&s) * sizeof(*lines)), *a, *b;
-				size_t n, i = 0;
+				float *lines = test_memory(parallel_size(&s) * sizeof(*lines)), *a, *b;
+				struct parallel_report report;
+				size_t i = 0;
 				double d;
 
-				assert_non_null(lines);
 				for (int k = 0; k < slices; k++)
 					for (int v = 0; v < s.n_angles; v++)
 						for (int t = 0; t < s.n_radial; t++, i++) {
@@ -229,17 +176,12 @@ TEST(images_agree)
 							lines[i] =
 								r * r < 225 ? (float)(mu * 2 * sqrt(225 - r * r) * (k + 1)) : 0;
 						}
-				a = image(cuda, &p, &s, lines, &n);
-				b = image(cpu, &p, &s, lines, &n);
-				d = difference(a, b, n);
+				a = parallel_image(&p, &s, cuda, lines, &report);
+				b = parallel_image(&p, &s, cpu, lines, &report);
+				d = fixture_difference(a, b, (size_t)slices * 61 * 61);
 				if (!(d < DEVICE_TOL))
 					fail_msg("%d slices, algorithm %d, route %d: %g", slices, (int)algorithm, (int)route, d);
-				free(a);
-				free(b);
-				free(lines);
 			}
-	device_close(cpu);
-	device_close(cuda);
 }
 
 TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -48,8 +48,7 @@ static void check_disc(const struct parallel_plan *plan, const float *image, dou
 			if (hypot(g->lo[0] + (i + 0.5) * g->h[0] - x, g->lo[1] + (j + 0.5) * g->h[1] - y) < INNER * radius)
 				worst = fmax(worst, fabs(image[j * g->n[0] + i] - value));
 	if (!(worst <= part * value))
-		print_error("worst pixel %g of %g off\n", worst, value);
-	assert_true(worst <= part * value);
+		fail_msg("worst pixel %g of %g off", worst, value);
 	around = mean_in(plan, image, x, y, 1.15 * radius, 1.4 * radius);
 	assert_near(around, 0, 0.5 * part * value);
 	assert_near(mean_in(plan, image, x, y, 0, INNER * radius), value, 0.5 * part * value);
@@ -95,11 +94,7 @@ TEST(disc_has_its_value)
 				image = parallel_image(&p, &s, dev, lines, NULL);
 				plan = parallel_plan_made(&p, &s, dev);
 				check_disc(&plan, image, 4.2, -3.7, 20, 0.02, 0.01);
-				free(lines);
-				free(image);
 			}
-		assert_int_equal(device == FIXTURE_POISON ? device_poison_check(dev, NULL) : 0, 0);
-		device_close(dev);
 	}
 }
 
@@ -133,10 +128,7 @@ TEST(lists_of_angles)
 		lines = parallel_lines(&s, &shape, 1, 0);
 		image = parallel_image(&p, &s, dev, lines, NULL);
 		check_disc(&plan, image, 4.2, -3.7, 20, 0.02, 0.01);
-		free(lines);
-		free(image);
 	}
-	device_close(dev);
 }
 
 TEST(weights_of_views)
@@ -203,11 +195,7 @@ TEST(corners_are_air)
 					assert_near(image[k * N * N + (corner & 1 ? N - 1 : 0) + (corner & 2 ? N * (N - 1) : 0)],
 						    0, 0.01 * 0.02);
 			}
-			free(lines);
-			free(image);
 		}
-		assert_int_equal(device == FIXTURE_POISON ? device_poison_check(dev, NULL) : 0, 0);
-		device_close(dev);
 	}
 }
 
@@ -224,11 +212,7 @@ TEST(backprojection_of_one)
 		image = parallel_image(&p, &s, dev, lines, NULL);
 		for (int i = 0; i < 2 * n * n; i++)
 			assert_near(image[i], PI, 1e-5);
-		free(image);
-		free(lines);
 	}
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
 }
 
 /* Centre of mass of a small disc, in each quadrant: no shift by a fraction of a pixel. */
@@ -261,10 +245,7 @@ TEST(discs_are_not_shifted)
 				assert_near(sum, 4 * PI, 0.15 * PI);
 				assert_near(at[0] / sum, x, POINT_TOL);
 				assert_near(at[1] / sum, y, POINT_TOL);
-				free(lines);
-				free(image);
 			}
-	device_close(dev);
 }
 
 /* Filtered backprojection is linear: negative values are kept. */
@@ -287,11 +268,7 @@ TEST(negative_values_are_kept)
 			least = fmin(least, plus[i]);
 		}
 		assert_true(algorithm == ALGORITHM_BP || least < -1e-4); /* streaks around the disc */
-		free(lines);
-		free(plus);
-		free(minus);
 	}
-	device_close(dev);
 }
 
 /* A circle as field of view: 0 outside, the same inside. */
@@ -309,10 +286,6 @@ TEST(field_of_view)
 
 		assert_near(image[i], in ? whole[i] : 0, 1e-7);
 	}
-	free(lines);
-	free(whole);
-	free(image);
-	device_close(dev);
 }
 
 /* A slice has the same result alone, in parts of the stack, and with all slices at once. */
@@ -340,23 +313,14 @@ TEST(stacks_in_parts)
 	least.memory_limit = 2000000;
 	parts = parallel_project(&least, &s, dev, whole);
 	assert_true(farthest(parts, radon, parallel_size(&s)) <= 1e-6 * largest(radon, parallel_size(&s)));
-	free(parts);
-	free(image);
 	for (int k = 0; k < SLICES; k++) {
 		image = parallel_image(&p, &one, dev, lines + (size_t)k * slice, NULL);
 		assert_true(farthest(image, whole + k * N * N, N * N) <= 1e-6 * largest(whole, N * N));
 		parts = parallel_project(&p, &one, dev, whole + k * N * N);
 		assert_true(farthest(parts, radon + (size_t)k * slice, slice) <= 1e-6 * largest(radon, slice));
-		free(parts);
-		free(image);
 	}
 	least.memory_limit = 1000;
 	assert_int_equal(parallel_plan(&least, &s, dev, &small, NULL), -ENOMEM);
-	free(lines);
-	free(whole);
-	free(radon);
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
 }
 
 /* With one byte less than work, lines and image need, a stack on the CPU is apart from main memory: in smaller parts, it fits. */
@@ -386,7 +350,6 @@ TEST(stacks_apart)
 	assert_true(plan_main_memory(&apart.bytes, dev) + 6 * own > all / 3);
 	p.memory_limit = 1000;
 	assert_int_equal(parallel_plan_apart(&p, &s, dev, &apart, NULL), -ENOMEM);
-	device_close(dev);
 }
 
 static void expect(int expected, const struct parallel_protocol *p, const struct parallel_scan *s, const char *word)
@@ -397,7 +360,6 @@ static void expect(int expected, const struct parallel_protocol *p, const struct
 
 	assert_int_equal(parallel_plan(p, s, dev, &plan, &err), expected);
 	assert_non_null(strstr(err.msg, word));
-	device_close(dev);
 }
 
 TEST(refusals)
@@ -461,11 +423,10 @@ TEST(bad_data)
 	struct parallel_scan s = parallel_scan_of(20, 10, 3);
 	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, 20);
 	struct parallel_plan plan = parallel_plan_made(&p, &s, dev);
-	float *lines = fixture_floats(parallel_size(&s), 1, 0, 1), *image = malloc(parallel_pixels(&plan) * sizeof(*image));
+	float *lines = fixture_floats(parallel_size(&s), 1, 0, 1), *image = test_memory(parallel_pixels(&plan) * sizeof(*image));
 	size_t at = (2 * 10 + 7) * (size_t)s.n_radial + 5;
 	struct err err = {0};
 
-	assert_non_null(image);
 	lines[at] = NAN;
 	assert_error(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, &err), &err, EINVAL,
 		     "slice 2, angle 7, radial bin 5");
@@ -480,7 +441,4 @@ TEST(bad_data)
 	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), 0);
 	lines[at] = -20.01f;
 	assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, NULL, NULL), -EINVAL);
-	free(lines);
-	free(image);
-	device_close(dev);
 }

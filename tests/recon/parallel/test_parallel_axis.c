@@ -50,9 +50,7 @@ static double integrate(const struct ellipse *e, double angle, double r)
 /* Compute the scan, whose offset is the true one; noise: standard deviation of a line integral. */
 static float *make_scan(const struct parallel_scan *s, const struct ellipse *e, double noise, uint64_t *random)
 {
-	float *lines = malloc(parallel_size(s) * sizeof(*lines));
-
-	assert_non_null(lines);
+	float *lines = test_memory(parallel_size(s) * sizeof(*lines));
 
 	for (size_t i = 0; i < parallel_size(s); i++) {
 		int t = (int)(i % (size_t)s->n_radial), a = (int)(i / (size_t)s->n_radial) % s->n_angles;
@@ -118,7 +116,6 @@ TEST(axis_is_found_or_unknown)
 				 axis.sigma);
 		if (cases[i].known && !(fabs(axis.offset - s.offset) <= 0.25 * s.bin))
 			fail_msg("case %zu: %g for %g mm", i, axis.offset, s.offset);
-		free(lines);
 	}
 }
 
@@ -150,7 +147,6 @@ TEST(most_axes_are_known)
 				lines[a * N + dead] = k == 0 ? 0.1F : 9.21F;
 		}
 		axis = find(s, lines);
-		free(lines);
 		if (axis.reason != PARALLEL_AXIS_KNOWN)
 			continue;
 		near += fabs(axis.offset - s.offset) <= 0.25 * s.bin;
@@ -182,7 +178,6 @@ TEST(shell_that_leaves_the_field)
 		head[1] = (struct ellipse){0, 0.0184 * half, 0.6624 * half, 0.874 * half, 0, -1.0 / N};
 		lines = make_scan(&s, head, 0, &random);
 		axis = find(s, lines);
-		free(lines);
 		if (axis.reason != PARALLEL_AXIS_KNOWN)
 			continue;
 		if (fabs(axis.offset - s.offset) <= 0.5 * s.bin)
@@ -205,8 +200,7 @@ TEST(empty_slices)
 	float *lines;
 
 	all.n_slices = SLICES;
-	lines = malloc(parallel_size(&all) * sizeof(*lines));
-	assert_non_null(lines);
+	lines = test_memory(parallel_size(&all) * sizeof(*lines));
 	make_body(0.6, &random, body);
 	make_body(0.6, &random, air);
 	for (int i = 0; i < ELLIPSES; i++)
@@ -215,10 +209,8 @@ TEST(empty_slices)
 		float *slice = make_scan(&one, k < EMPTY ? air : body, 0.005, &random);
 
 		memcpy(lines + (size_t)k * parallel_size(&one), slice, parallel_size(&one) * sizeof(*slice));
-		free(slice);
 	}
 	axis = find(all, lines);
-	free(lines);
 	assert_int_equal(axis.reason, PARALLEL_AXIS_KNOWN);
 	assert_near(axis.offset, one.offset, 0.25 * one.bin);
 }
@@ -243,7 +235,6 @@ TEST(rings_move_the_centres)
 		for (size_t k = 0; k < parallel_size(&s); k++)
 			lines[k] += error[k % N];
 		axis = find(s, lines);
-		free(lines);
 		if (axis.reason != PARALLEL_AXIS_KNOWN)
 			continue;
 		known++;
@@ -276,7 +267,6 @@ TEST(stretched_angles_move_the_axis)
 		s.arc = 150;
 		parallel_consistency_of(&s, lines, NULL, &c, NULL);
 		axis = find(s, lines);
-		free(lines);
 		off += c.known && fabs(c.axis_error) > 0.25 * s.bin;
 		said += c.stretched;
 		if (c.stretched && fabs(c.stretch - (stretch[i % 5] - 1)) > 0.01)
@@ -301,8 +291,7 @@ TEST(leaning_axis)
 	float *lines;
 
 	all.n_slices = SLICES;
-	lines = malloc(parallel_size(&all) * sizeof(*lines));
-	assert_non_null(lines);
+	lines = test_memory(parallel_size(&all) * sizeof(*lines));
 	make_body(0.7, &random, body);
 	for (int k = 0; k < SLICES; k++) {
 		float *slice;
@@ -310,13 +299,11 @@ TEST(leaning_axis)
 		one.offset = 1.1 - tan(2 * M_PI / 180) * (k - 0.5 * (SLICES - 1)) * all.slice;
 		slice = make_scan(&one, body, 0.002, &random);
 		memcpy(lines + (size_t)k * parallel_size(&one), slice, parallel_size(&one) * sizeof(*slice));
-		free(slice);
 	}
 	axis = find(all, lines);
 	assert_int_equal(axis.reason, PARALLEL_AXIS_KNOWN);
 	assert_near(axis.offset, 1.1, 0.25 * all.bin);
 	assert_near(axis.lean, 2, 0.4);
-	free(lines);
 }
 
 /* Half acquisition: filtered backprojection of a whole turn with the axis near one edge is the body, where one side alone measured
@@ -343,7 +330,6 @@ TEST(half_acquisition)
 		image = parallel_image(&p, &s, dev, lines, NULL);
 		for (int j = -45; j <= 45; j++) /* both sides measured up to 17.5 mm from the axis */
 			assert_near(image[PIXELS / 2 * PIXELS + PIXELS / 2 + j], mu, 0.02 * mu);
-		free(image);
 	}
 	assert_true(parallel_shares(&s, share));
 	for (int t = 0; t < BINS; t++) {
@@ -363,5 +349,4 @@ TEST(half_acquisition)
 	s.arc = 360;
 	s.offset = 0;
 	assert_false(parallel_shares(&s, share));
-	device_close(dev);
 }

@@ -35,10 +35,9 @@ static double line_of(int view, int t)
 
 static float *make_frames(void)
 {
-	float *x = malloc((size_t)frames.n * RADIAL * sizeof(*x));
+	float *x = test_memory((size_t)frames.n * RADIAL * sizeof(*x));
 	int frame = 0, view = 0;
 
-	assert_non_null(x);
 	for (int i = 0; i < frames.n_runs; i++)
 		for (int j = 0; j < runs[i].n; j++, frame++) {
 			for (int t = 0; t < RADIAL; t++) {
@@ -89,7 +88,6 @@ TEST(lines_come_back)
 	assert_int_equal(report.values, 14 * RADIAL);
 	assert_int_equal(gaps.n, 2);
 	parallel_gaps_release(&gaps);
-	free(x);
 }
 
 /* A fifth and five times the light of the neighbours are a measurement; no light and NaN are none. */
@@ -119,7 +117,6 @@ TEST(dead_bins)
 		parallel_gaps_release(&gaps);
 		for (int j = 0; j < 14 * RADIAL; j++)
 			assert_near(lines[j], 0, 1e-6);
-		free(x);
 	}
 }
 
@@ -215,9 +212,8 @@ TEST(planted_faults_are_found)
 		[HIT_IN_FLAT] = {"hit in a flat field", 0, 0, 0},
 		[HIT_IN_DARK] = {"hit in a dark field", 0, 0, 0},
 	};
-	float *x = malloc(sizeof(*x) * FRAMES * BINS), *lines = malloc(sizeof(*lines) * VIEWS * BINS);
+	float *x = test_memory(sizeof(*x) * FRAMES * BINS), *lines = test_memory(sizeof(*lines) * VIEWS * BINS);
 
-	assert_true(x && lines);
 	for (enum plant plant = CLEAN; plant < PLANTS; plant++) {
 		struct parallel_flat_report report = {0};
 		struct parallel_gaps gaps = {0};
@@ -250,8 +246,6 @@ TEST(planted_faults_are_found)
 		assert_true(fabs(mean) < 0.02); /* hits in a flat or dark field: 0.09 and more */
 		parallel_gaps_release(&gaps);
 	}
-	free(lines);
-	free(x);
 }
 
 TEST(refusals)
@@ -274,7 +268,6 @@ TEST(refusals)
 	assert_int_equal(parallel_flat_check(&unknown, &scan, NULL), -EINVAL);
 	x[8 * RADIAL + 11] = NAN; /* a view */
 	assert_error(parallel_flat_lines(&frames, &scan, 4, x, lines, &gaps, &report, &err), &err, EBADMSG, "slice 4: frame 8 ");
-	free(x);
 	x = make_frames();
 	for (int i = 0; i < frames.n * RADIAL; i++) /* no bin is like its neighbours: frames in another order */
 		x[i] = i < 3 * RADIAL ? 100 : 100 + powf(30, (float)(i % RADIAL % 4));
@@ -283,5 +276,4 @@ TEST(refusals)
 	memset(x, 0, (size_t)frames.n * RADIAL * sizeof(*x));
 	assert_error(parallel_flat_lines(&frames, &scan, 4, x, lines, &gaps, &report, &err), &err, EBADMSG, "no light");
 	parallel_gaps_release(&gaps);
-	free(x);
 }

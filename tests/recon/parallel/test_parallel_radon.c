@@ -40,11 +40,7 @@ TEST(radon_of_a_rectangle)
 			power += chords[i] * chords[i];
 		}
 		assert_true(sqrt(square / power) < (m < 2 ? 1e-5 : 0.03));
-		free(truth);
-		free(lines);
 	}
-	free(chords);
-	device_close(dev);
 }
 
 /* Ellipses, each pixel with its mean, compared with chords: the difference is caused by the size of pixels. It is largest for
@@ -74,13 +70,8 @@ TEST(radon_of_ellipses)
 			power += chords[i] * chords[i];
 		}
 		if (!(sqrt(square / power) < rms[m]))
-			print_error("model %d: %g\n", (int)models[m], sqrt(square / power));
-		assert_true(sqrt(square / power) < rms[m]);
-		free(truth);
-		free(lines);
+			fail_msg("model %d: %g", (int)models[m], sqrt(square / power));
 	}
-	free(chords);
-	device_close(dev);
 }
 
 /* Gaussian: its line integrals are known, and the error of linear interpolation is at most h^2 / 8 f'' in each direction. */
@@ -90,9 +81,8 @@ TEST(radon_of_a_gaussian)
 	const double sigma = 5, x0 = 4.3, y0 = -6.1;
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(N, 25, 1);
-	float *image = malloc(N * N * sizeof(*image));
+	float *image = test_memory(N * N * sizeof(*image));
 
-	assert_non_null(image);
 	for (int j = 0; j < N; j++)
 		for (int i = 0; i < N; i++) {
 			double x = i - 30 - x0, y = j - 30 - y0;
@@ -115,10 +105,7 @@ TEST(radon_of_a_gaussian)
 				assert_near(lines[a * s.n_radial + t], top * exp(-0.5 * d * d), 0.025 * top);
 			}
 		}
-		free(lines);
 	}
-	free(image);
-	device_close(dev);
 }
 
 /* The projection of every pixel, including corners and outermost columns, has the right sum and centre in every direction: no ray
@@ -128,9 +115,8 @@ TEST(every_pixel_is_projected)
 	enum { N = 7 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct parallel_scan s = {.n_slices = N * N, .n_angles = 9, .n_radial = 2001, .bin = 0.01, .slice = 1, .arc = 180};
-	float *pixels = calloc(N * N * N * N, sizeof(*pixels));
+	float *pixels = test_zeros(N * N * N * N, sizeof(*pixels));
 
-	assert_non_null(pixels);
 	for (int i = 0; i < N * N; i++)
 		pixels[(i * N * N) + i] = 1; /* slice i: only pixel i */
 	for (size_t m = 0; m < N_MODELS; m++) {
@@ -156,8 +142,5 @@ TEST(every_pixel_is_projected)
 				assert_near(sum, 1, 0.02);
 				assert_near(first / sum, x * cos(theta) + y * sin(theta), 0.02);
 			}
-		free(lines);
 	}
-	free(pixels);
-	device_close(dev);
 }

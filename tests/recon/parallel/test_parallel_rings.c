@@ -104,9 +104,6 @@ TEST(rings_go)
 			assert_true(changed < 0.25 * energy); /* 0.001; 0.15 of a round shell about the axis */
 			assert_true(r.before > 0.6 * sqrt(energy / SLICES / N) && r.after < 0.5 * r.before);
 			assert_true(none.before < 0.5 * r.before);
-			free(clean);
-			free(made);
-			free(same);
 		}
 }
 
@@ -146,9 +143,6 @@ TEST(round_edges_stay)
 			      elsewhere / energy);
 		assert_true(made < energy); /* measured: 0.00, 0.00, 0.58 */
 		assert_true(i == 1 || elsewhere > 30 * energy);
-		free(other);
-		free(same);
-		free(clean);
 	}
 }
 
@@ -170,8 +164,6 @@ TEST(order_of_views)
 	assert_int_equal(parallel_remove_rings(&other, 3, mixed, NULL, &r, NULL), 0);
 	for (int a = 0; a < VIEWS; a++)
 		assert_memory_equal(mixed + (size_t)a * N, lines + (size_t)(a * STEP % VIEWS) * N, N * sizeof(*mixed));
-	free(lines);
-	free(mixed);
 }
 
 TEST(limits)
@@ -187,9 +179,7 @@ TEST(limits)
 	assert_int_equal(parallel_remove_rings(&s, 3, lines, NULL, &r, NULL), -EINVAL);
 	s.n_angles = 12;
 	s.n_radial = 8 * (PARALLEL_RING_WIDTH_MAX + 1);
-	free(lines);
 	lines = fixture_floats(parallel_size(&s), 4, 0, 1);
 	assert_int_equal(parallel_remove_rings(&s, PARALLEL_RING_WIDTH_MAX, lines, NULL, &r, NULL), 0);
 	assert_int_equal(parallel_remove_rings(&s, PARALLEL_RING_WIDTH_MAX + 1, lines, NULL, &r, NULL), -EINVAL);
-	free(lines);
 }

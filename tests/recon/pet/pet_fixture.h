@@ -4,7 +4,7 @@
 #define TOMONODE_TESTS_PET_FIXTURE_H
 
 #include "recon/phantom/pet_phantom.h"
-#include "tests/recon/dbt_fixture.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 #include "tests/recon/pet/pet_reconstruct.h"
 #include "tests/test.h"
 
@@ -23,7 +23,7 @@ static inline struct michelogram pet_scanner_small(bool arc_corrected)
 		.arc_corrected = arc_corrected,
 	};
 
-	assert_int_equal(michelogram_segments(PET_RINGS, 3, 4, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, 3, 4);
 	return m;
 }
 
@@ -41,23 +41,18 @@ static const struct pet_protocol pet_protocol_small = {
 static inline float *pet_lines(const struct michelogram *m, const struct shape *shapes, size_t n)
 {
 	struct phantom phantom = {"", n, (struct shape *)(uintptr_t)shapes};
-	float *line = malloc(michelogram_size(m) * sizeof(*line));
-	int *u_of = malloc(michelogram_planes(m) * sizeof(*u_of));
+	float *line = test_memory(michelogram_size(m) * sizeof(*line));
+	int *u_of = test_memory(michelogram_planes(m) * sizeof(*u_of));
 	size_t bins = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
-	struct scan *scan = NULL;
 	int *plane = NULL;
+	struct scan *scan = fixture_michelogram_scan(m, PET_FOV, &plane);
 
-	assert_true(line && u_of);
-	assert_int_equal(scan_create_michelogram(m, PET_FOV, NULL, &scan, &plane, NULL), 0);
 	for (int u = 0; u < scan->n_u; u++)
 		u_of[plane[u]] = u;
 	for (int k = 0; k < scan_ray_bins(scan); k++)
 		assert_int_equal(pet_phantom_project(&phantom, scan, u_of, scan->n_u, scan->tof.n > 0 ? k : PET_PHANTOM_ALL_BINS,
 						     line + (size_t)k * bins, NULL),
 				 0);
-	free(u_of);
-	scan_free(scan);
-	free(plane);
 	return line;
 }
 
@@ -81,16 +76,14 @@ static inline float *pet_image_with(const struct pet_protocol *p, const struct m
 				    const float *background, struct pet_report *ret_report)
 {
 	struct pet_plan plan = pet_plan_of(p, m, which, background, dev);
-	float *x = malloc(pet_voxels(&plan) * sizeof(*x));
+	float *x = test_memory(pet_voxels(&plan) * sizeof(*x));
 	struct err err = {0};
 	int r;
 
-	assert_non_null(x);
 	r = pet_reconstruct_with(p, &plan, m, dev, cache, y, which, factors, background, NULL, x, ret_report, &err);
 	if (!TOMONODE_FFT && r == -ENOTSUP && p->algorithm == ALGORITHM_FBP)
 		skip_because("this build has no FFT (kissfft)");
-	if (r < 0)
-		fail_msg("%s", err.msg);
+	assert_done(r, &err);
 	return x;
 }
 

@@ -6,7 +6,7 @@
 
 #include "recon/core/scan.h"
 #include "recon/pet/pet_list.h"
-#include "tests/recon/dbt_fixture.h"
+#include "tests/recon/pet/pet_fixture.h"
 #include "tests/test.h"
 
 #define RINGS 4
@@ -65,13 +65,11 @@ static inline int data_bins(const struct data *d)
 
 static inline void make_detectors(struct data *d)
 {
-	struct scan *scan = NULL;
 	int *plane = NULL;
+	struct scan *scan = fixture_michelogram_scan(&d->m, FOV, &plane);
 
-	assert_int_equal(scan_create_michelogram(&d->m, FOV, NULL, &scan, &plane, NULL), 0);
 	d->n_lors = (size_t)scan->n_u * ANGLES * RADIAL;
-	d->detectors = malloc(6 * d->n_lors * sizeof(*d->detectors));
-	assert_non_null(d->detectors);
+	d->detectors = test_memory(6 * d->n_lors * sizeof(*d->detectors));
 	for (int u = 0; u < scan->n_u; u++)
 		for (int a = 0; a < ANGLES; a++)
 			for (int v = 0; v < RADIAL; v++) {
@@ -87,8 +85,6 @@ static inline void make_detectors(struct data *d)
 					to[3 * end + 2] = (float)(scan->planes[u].z + scan->planes[u].rise * t / w);
 				}
 			}
-	scan_free(scan);
-	free(plane);
 }
 
 static inline struct event event_of(const struct data *d, size_t lor, int k)
@@ -103,13 +99,12 @@ static inline void make_events(struct data *d, const struct grid *g, double per_
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	size_t n = d->n_lors * (size_t)data_bins(d), at = 0;
-	struct event *all = malloc(n * sizeof(*all));
-	float *x = calloc(grid_size(g), sizeof(*x)), *p;
+	struct event *all = test_memory(n * sizeof(*all));
+	float *x = test_zeros(grid_size(g), sizeof(*x)), *p;
 	struct buf detectors = fixture_upload(dev, d->detectors, 6 * d->n_lors), bx, by, be;
 	struct events *a;
 	uint32_t seed = 17;
 
-	assert_true(all && x);
 	for (int j = 5; j < 14; j++)
 		for (int i = 4; i < 12; i++)
 			for (int k = 0; k < g->n[2]; k++)
@@ -120,16 +115,11 @@ static inline void make_events(struct data *d, const struct grid *g, double per_
 	bx = fixture_upload(dev, x, grid_size(g));
 	by = fixture_upload(dev, NULL, n);
 	be = fixture_upload(dev, (const float *)(const void *)all, n * EVENT_FLOATS);
-	assert_int_equal(
-		dev->ops->events_create(
-			dev,
-			&(struct events_spec){.grid = g, .fov_radius = FOV, .tof = d->m.tof, .detectors = &detectors, .batch = 1},
-			&a, NULL),
-		0);
+	a = fixture_events(
+		dev, &(struct events_spec){.grid = g, .fov_radius = FOV, .tof = d->m.tof, .detectors = &detectors, .batch = 1});
 	assert_int_equal(dev->ops->events_forward(a, &be, &bx, &by, NULL), 0);
 	p = fixture_download(&by);
-	d->counts = calloc(n, sizeof(*d->counts));
-	assert_non_null(d->counts);
+	d->counts = test_zeros(n, sizeof(*d->counts));
 	for (size_t i = 0; i < n; i++) {
 		double expected = d->factors[i % d->n_lors] * p[i] * per_mm;
 
@@ -137,8 +127,7 @@ static inline void make_events(struct data *d, const struct grid *g, double per_
 		d->counts[i] = (int)(expected + (double)fixture_random(&seed));
 		d->n_events += (size_t)d->counts[i];
 	}
-	d->events = malloc(d->n_events * sizeof(*d->events));
-	assert_non_null(d->events);
+	d->events = test_memory(d->n_events * sizeof(*d->events));
 	for (size_t i = 0; i < n; i++)
 		for (int k = 0; k < d->counts[i]; k++)
 			d->events[at++] = all[i];
@@ -149,15 +138,6 @@ static inline void make_events(struct data *d, const struct grid *g, double per_
 		d->events[i] = d->events[other];
 		d->events[other] = e;
 	}
-	dev->ops->events_free(a);
-	buf_release(&bx);
-	buf_release(&by);
-	buf_release(&be);
-	buf_release(&detectors);
-	device_close(dev);
-	free(all);
-	free(x);
-	free(p);
 }
 
 static const struct pet_protocol protocol = {
@@ -185,7 +165,7 @@ static inline struct data make_data(bool tof, bool background)
 	struct pet_plan plan;
 	uint32_t seed = 3;
 
-	assert_int_equal(michelogram_segments(RINGS, 1, RINGS - 1, &d.m.segments, &d.m.n_segments, NULL), 0);
+	fixture_segments(&d.m, 1, RINGS - 1);
 	if (tof)
 		d.m.tof = (struct scan_tof){7, 22, 14};
 	make_detectors(&d);
@@ -196,19 +176,8 @@ static inline struct data make_data(bool tof, bool background)
 	if (background)
 		d.background = fixture_floats(d.n_lors * (size_t)data_bins(&d), 6, 0, tof ? 0.3f : 1);
 	assert_int_equal(pet_plan(&protocol, &d.m, PET_FACTORS_SHARED, background, dev, &plan, NULL), 0);
-	device_close(dev);
 	make_events(&d, &plan.grid, tof ? 0.15 : 0.1);
 	return d;
-}
-
-static inline void free_data(struct data *d)
-{
-	free(d->m.segments);
-	free(d->detectors);
-	free(d->factors);
-	free(d->background);
-	free(d->counts);
-	free(d->events);
 }
 
 /* A list with its readers. */
@@ -220,9 +189,8 @@ struct source {
 
 static inline struct source *make_source(const struct data *d, bool by_lors)
 {
-	struct source *s = calloc(1, sizeof(*s));
+	struct source *s = test_zeros(1, sizeof(*s));
 
-	assert_non_null(s);
 	s->events = (struct reader){d->events, d->n_events, 0, 1000, 0, 0};
 	s->list = (struct pet_list){
 		.detectors = d->detectors,
@@ -234,8 +202,7 @@ static inline struct source *make_source(const struct data *d, bool by_lors)
 		.slice = 4,
 	};
 	if (by_lors) {
-		s->all = malloc(d->n_lors * sizeof(*s->all));
-		assert_non_null(s->all);
+		s->all = test_memory(d->n_lors * sizeof(*s->all));
 		for (size_t i = 0; i < d->n_lors; i++)
 			s->all[i] = (struct event){{(int32_t)(2 * i), (int32_t)(2 * i + 1)}, -7, d->factors[i]};
 		s->lors = (struct reader){s->all, d->n_lors, 0, 777, 0, 0};
@@ -246,12 +213,6 @@ static inline struct source *make_source(const struct data *d, bool by_lors)
 		s->list.factors = d->factors;
 	}
 	return s;
-}
-
-static inline void free_source(struct source *s)
-{
-	free(s->all);
-	free(s);
 }
 
 static inline int run(const struct pet_protocol *p, const struct pet_list *list, struct device *dev,
@@ -269,16 +230,13 @@ static inline int run(const struct pet_protocol *p, const struct pet_list *list,
 	if (r == 0) {
 		const int *n = ret_plan->grid.n;
 
-		image = malloc((size_t)n[0] * (size_t)n[1] * (size_t)n[2] * sizeof(*image));
-		assert_non_null(image);
+		image = test_memory((size_t)n[0] * (size_t)n[1] * (size_t)n[2] * sizeof(*image));
 		assert_int_equal((size_t)report.counts, list->n_events);
 		r = pet_list_read_slices(s, 0, n[2], image, err);
 	}
 	pet_list_close(s);
 	if (r == 0)
 		*ret_image = image;
-	else
-		free(image);
 	return r;
 }
 

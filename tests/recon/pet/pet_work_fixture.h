@@ -47,14 +47,24 @@ static inline void work_make(struct work *w, int device)
 	work_make_tof(w, device, (struct scan_tof){0});
 }
 
-static inline void work_close(struct work *w)
+TEST_GIVES_BACK(pet_close);
+
+/* Open a session with w->plan. */
+static inline void work_open(struct work *w, enum pet_factors factors)
 {
-	pet_close(w->s);
-	pet_cache_free(w->cache);
-	device_close(w->dev);
-	for (int role = 0; role <= PET_BACKGROUND; role++)
-		free(w->data[role]);
-	free(w->m.segments);
+	assert_int_equal(pet_open(&w->p, &w->plan, &w->m, factors, true, w->dev, w->cache, &w->s, NULL), 0);
+	test_later(give_back_pet_close, w->s);
+}
+
+TEST_GIVES_BACK(pet_cache_free);
+
+static inline struct pet_cache *cache_of(struct device *dev, size_t max_bytes)
+{
+	struct pet_cache *c = pet_cache_create(dev, max_bytes);
+
+	assert_non_null(c);
+	test_later(give_back_pet_cache_free, c);
+	return c;
 }
 
 static inline float *image(struct work *w, struct pet_report *ret_report)

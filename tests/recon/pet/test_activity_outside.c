@@ -49,7 +49,7 @@ TEST(voxels_outside)
 TEST(averages)
 {
 	struct grid fine = {.n = {12, 12, 8}, .h = {4, 4, 4}, .lo = {-48, -48, -48}, .z_fastest = true};
-	float *values = calloc(grid_size(&fine), sizeof(*values));
+	float *values = test_zeros(grid_size(&fine), sizeof(*values));
 
 	for (int x = 0; x < 3; x++)
 		for (int y = 0; y < 12; y++)
@@ -60,5 +60,4 @@ TEST(averages)
 	assert_near(image[1], 1, 1e-6); /* of 3 points along x, one is in the half; that on its edge is not */
 	assert_near(image[2], 0, 0);
 	assert_near(image[(N * 4) * N], 0, 0);
-	free(values);
 }

@@ -129,8 +129,7 @@ static int16_t *make_ct(const double rotation[3][3], const double spacing[3], st
 			ret->at[c][3] -= ret->at[c][i] * 0.5 * (ret->n[i] - 1);
 		}
 	}
-	hu = malloc((size_t)ret->n[0] * (size_t)ret->n[1] * (size_t)ret->n[2] * sizeof(*hu));
-	assert_non_null(hu);
+	hu = test_memory((size_t)ret->n[0] * (size_t)ret->n[1] * (size_t)ret->n[2] * sizeof(*hu));
 	for (int k = 0; k < ret->n[2]; k++)
 		for (int j = 0; j < ret->n[1]; j++)
 			for (int i = 0; i < ret->n[0]; i++) {
@@ -161,23 +160,19 @@ TEST(resampling_keeps_integral_and_place)
 		double spacing[3] = {random_in(0.9, 2.5), random_in(0.9, 2.5), random_in(1.5, 5)}, found[3], sum;
 		struct grid g = {.n = {41, 37, 33}, .h = {2.4, 2.7, 3.1}, .z_fastest = n % 2 == 0};
 		struct mu_source ct = {0};
-		int16_t *hu;
 		float *mu;
 
 		if (n > 1)
 			random_rotation(rotation);
 		for (int c = 0; c < 3; c++)
 			g.lo[c] = -0.5 * g.n[c] * g.h[c];
-		hu = make_ct(rotation, spacing, &ct);
-		mu = malloc(grid_size(&g) * sizeof(*mu));
-		assert_non_null(mu);
+		make_ct(rotation, spacing, &ct);
+		mu = test_memory(grid_size(&g) * sizeof(*mu));
 		assert_int_equal(mu_map_resample(&ct, &line, &g, NULL, mu, NULL), 0);
 		sum = moments(&g, mu, found);
 		assert_near(sum, expected, 0.003 * expected);
 		for (int c = 0; c < 3; c++)
 			assert_near(found[c], centre[c], 0.1);
-		free(mu);
-		free(hu);
 	}
 }
 
@@ -236,7 +231,7 @@ TEST(repeated_maps)
 		    {{2, 4}, {8, 6}, 0.01f, 0.005f, 0.5}, {{2, 4}, {8, 6}, 0.01f, 0.04f, 0.25},
 		    {{0, 4}, {5, 9}, 0.01f, 0.01f, 0.2},  {{2, 2}, {8, 2}, 0.01f, 0.01f, 0}};
 	const struct grid g = {.n = {10, 3, 2}, .h = {1, 1, 1}, .z_fastest = true};
-	float *a = calloc(grid_size(&g), sizeof(*a)), *b = calloc(grid_size(&g), sizeof(*b));
+	float *a = test_zeros(grid_size(&g), sizeof(*a)), *b = test_zeros(grid_size(&g), sizeof(*b));
 
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		for (int i = 0; i < 10; i++)
@@ -249,17 +244,14 @@ TEST(repeated_maps)
 		assert_near(mu_map_repeated(&g, a, b), rows[r].expected, 1e-6);
 		assert_near(mu_map_repeated(&g, b, a), rows[r].expected, 1e-6);
 	}
-	free(a);
-	free(b);
 }
 
 TEST(gaussian_has_its_width)
 {
 	struct grid g = {.n = {41, 37, 33}, .h = {1.0, 1.3, 0.8}, .z_fastest = true};
-	float *mu = calloc(grid_size(&g), sizeof(*mu));
+	float *mu = test_zeros(grid_size(&g), sizeof(*mu));
 	double centre[3];
 
-	assert_non_null(mu);
 	mu[20 * grid_step(&g, 0) + 15 * grid_step(&g, 1) + 17 * grid_step(&g, 2)] = 1;
 	assert_int_equal(mu_map_smooth(&g, 5, mu, NULL), 0);
 	for (int c = 0; c < 3; c++)
@@ -270,7 +262,6 @@ TEST(gaussian_has_its_width)
 	assert_int_equal(mu_map_smooth(&g, 5, mu, NULL), 0);
 	for (int k = 0; k < g.n[2]; k++)
 		assert_near((double)mu[20 * grid_step(&g, 0) + 15 * grid_step(&g, 1) + (size_t)k], 0.0096, 1e-7);
-	free(mu);
 }
 
 /* ---- factors ---- */
@@ -280,7 +271,7 @@ static struct michelogram scanner_of_water(int span)
 {
 	struct michelogram m = {.scanner = {PET_RINGS, 48, 6, 240, 5, 4}, .n_radial = 121, .n_angles = 24, .arc_corrected = true};
 
-	assert_int_equal(michelogram_segments(PET_RINGS, span, 4, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, span, 4);
 	return m;
 }
 
@@ -288,9 +279,8 @@ static struct michelogram scanner_of_water(int span)
 static int16_t *water_box(struct mu_source *ret)
 {
 	*ret = (struct mu_source){.n = {300, 200, 30}, .at = {{1, 0, 0, -149.5}, {0, 1, 0, -99.5}, {0, 0, 3, -43.5}}};
-	int16_t *hu = malloc(300 * 200 * 30 * sizeof(*hu));
+	int16_t *hu = test_memory(300 * 200 * 30 * sizeof(*hu));
 
-	assert_non_null(hu);
 	for (int k = 0; k < 30; k++)
 		for (int j = 0; j < 200; j++)
 			for (int i = 0; i < 300; i++) {
@@ -324,12 +314,11 @@ static struct attenuation *make_water(struct device *dev, const struct michelogr
 
 	if (half)
 		cut_below(&ct, hu);
-	if (attenuation_plan(m, dev, 0, &plan, &err) < 0 || attenuation_new(&plan, m, key, &a, &err) < 0 ||
-	    mu_map_resample(&ct, &c, &plan.grid, NULL, attenuation_map(a), &err) < 0 ||
-	    mu_map_smooth(&plan.grid, MU_MAP_FWHM, attenuation_map(a), &err) < 0 ||
-	    attenuation_compute(a, m, dev, cache, NULL, &err) < 0)
-		fail_msg("%s", err.msg);
-	free(hu);
+	assert_done(attenuation_plan(m, dev, 0, &plan, &err) < 0 || attenuation_new(&plan, m, key, &a, &err) < 0 ||
+			    mu_map_resample(&ct, &c, &plan.grid, NULL, attenuation_map(a), &err) < 0 ||
+			    mu_map_smooth(&plan.grid, MU_MAP_FWHM, attenuation_map(a), &err) < 0 ||
+			    attenuation_compute(a, m, dev, cache, NULL, &err),
+		    &err);
 	return a;
 }
 
@@ -362,8 +351,6 @@ TEST(water_attenuates)
 	oblique = 1 / factor_at(&m, f, (size_t)(direct + 1), 12, 60); /* longer by the cosine of the ray's slope */
 	assert_true(oblique > WATER_200 * (1 - WATER_TOLERANCE) && oblique < WATER_200 * 1.02);
 	attenuation_release(a, NULL);
-	device_close(dev);
-	free(m.segments);
 }
 
 /* Every plane has its own factor, that of its ends' heights: water above z = 0 only, rays along y, from -80 to 40, that rise. The
@@ -375,10 +362,9 @@ TEST(planes_are_in_their_order)
 	struct michelogram m = scanner_of_water(2);
 	struct attenuation *a = make_water(dev, &m, NULL, 1, true);
 	double gauss = MU_MAP_FWHM / PSF_FWHM_PER_SIGMA, sigma = sqrt(gauss * gauss + 3 * 3 / 6.0);
-	struct scan *scan = NULL;
-	int *plane = NULL;
+	int *plane;
+	struct scan *scan = fixture_michelogram_scan(&m, 230, &plane);
 
-	assert_int_equal(scan_create_michelogram(&m, 230, NULL, &scan, &plane, NULL), 0);
 	for (int u = 0; u < scan->n_u; u++) {
 		double slope = scan_slope(scan, scan->planes[u].rise, 62), line = 0;
 
@@ -386,11 +372,7 @@ TEST(planes_are_in_their_order)
 			line += MU_WATER * 0.5 * erfc(-(scan->planes[u].z + slope * (t + 0.5)) / (sigma * M_SQRT2));
 		assert_near(factor_at(&m, attenuation_factors(a), (size_t)plane[u], 0, 62), exp(-line), 0.03);
 	}
-	scan_free(scan);
-	free(plane);
 	attenuation_release(a, NULL);
-	device_close(dev);
-	free(m.segments);
 }
 
 /* The same map in parts of one angle gives the same factors; the cache returns them for the same key and rays only. */
@@ -417,6 +399,4 @@ TEST(parts_and_cache)
 	attenuation_release(parts, NULL);
 	attenuation_release(whole, cache);
 	pet_cache_free(cache);
-	device_close(dev);
-	free(m.segments);
 }

@@ -2,6 +2,7 @@
 /* Factors of detectors that contain the attenuation of a body are found, and no others (recon/pet/attenuation_in_factors.h). */
 #include "recon/pet/attenuation_in_factors.h"
 #include "recon/phantom/poisson.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 #include "tests/test.h"
 
 #define DETECTORS 320
@@ -56,11 +57,10 @@ static struct attenuation_in_factors find(const struct scene *s, uint32_t seed)
 	size_t i = 0, n;
 	int plane = 0;
 
-	assert_int_equal(michelogram_segments(6, 3, 4, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, 3, 4);
 	n = michelogram_size(&m);
-	factors = malloc(n * sizeof(*factors));
-	attenuation = malloc(n * sizeof(*attenuation));
-	assert_true(factors && attenuation);
+	factors = test_memory(n * sizeof(*factors));
+	attenuation = test_memory(n * sizeof(*attenuation));
 	for (int ring = 0; ring < 6; ring++)
 		for (int c = 0; c < DETECTORS; c++)
 			of[ring][c] = s->efficiencies * normal(&seed) + s->drift * cos(4 * M_PI * c / DETECTORS);
@@ -87,9 +87,6 @@ static struct attenuation_in_factors find(const struct scene *s, uint32_t seed)
 					attenuation[i] = (float)exp(-line * (s->other > 0 ? s->other : 1));
 				}
 	ret = attenuation_in_factors(&m, factors, attenuation);
-	free(factors);
-	free(attenuation);
-	free(m.segments);
 	return ret;
 }
 

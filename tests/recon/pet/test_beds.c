@@ -49,10 +49,7 @@ static struct pet_join plan(const struct pet_images *beds, double lambda)
 
 static float *zeros(const struct pet_join *j)
 {
-	float *joint = calloc((size_t)NX * NY * (size_t)j->grid.n[2], sizeof(*joint));
-
-	assert_non_null(joint);
-	return joint;
+	return test_zeros((size_t)NX * NY * (size_t)j->grid.n[2], sizeof(float));
 }
 
 /* ---- sensitivity ---- */
@@ -64,6 +61,7 @@ TEST(ring_pairs_of_slices)
 	double s[NZ], thick[2];
 
 	assert_int_equal(michelogram_segments_all(PET_RINGS, 11, &all.segments, &all.n_segments, NULL), 0);
+	test_later(free, all.segments);
 	pet_bed_sensitivity(&all, &g, s);
 	for (int k = 0; k < NZ; k++) /* all ring pairs: a triangle */
 		assert_true(fabs(s[k] - (1 + (k < PET_RINGS ? k : NZ - 1 - k))) < 1e-12);
@@ -71,17 +69,16 @@ TEST(ring_pairs_of_slices)
 	g.h[2] = NZ * H / 2;
 	pet_bed_sensitivity(&all, &g, thick);
 	assert_true(fabs(thick[0] - PET_RINGS * PET_RINGS / (double)NZ) < 1e-12 && fabs(thick[1] - thick[0]) < 1e-12);
-	free(all.segments);
 	direct.n_segments = 1; /* |difference| <= 1: 1 pair in direct planes, 2 in cross planes */
 	g = bed_grid();
 	pet_bed_sensitivity(&direct, &g, s);
 	for (int k = 0; k < NZ; k++)
 		assert_true(fabs(s[k] - 1 - k % 2) < 1e-12);
 	assert_int_equal(michelogram_segments_all(PET_RINGS, 1, &all.segments, &all.n_segments, NULL), 0);
+	test_later(free, all.segments);
 	pet_bed_sensitivity(&all, &g, s);
 	for (int k = 1; k < NZ - 1; k++) /* planes a ring apart: each reaches half a ring to both sides */
 		assert_true(fabs(s[k] - (1 + (k < PET_RINGS ? k : NZ - 1 - k))) <= 0.51);
-	free(all.segments);
 }
 
 /* ---- what is joined is as before ---- */
@@ -101,9 +98,8 @@ TEST(cut_and_joined)
 			struct pet_join j = plan(&beds, lambda);
 			float *joint = zeros(&j), volume[BED];
 			size_t n = (size_t)NX * NY * (size_t)j.grid.n[2];
-			double *truth = malloc(n * sizeof(*truth));
+			double *truth = test_memory(n * sizeof(*truth));
 
-			assert_non_null(truth);
 			for (size_t p = 0; p < n; p++)
 				truth[p] = 1 + poisson_uniform(&stream);
 			for (int b = 0; b < 3; b++) {
@@ -118,8 +114,6 @@ TEST(cut_and_joined)
 			for (size_t p = 0; p < n; p++)
 				if (fabs(joint[p] / truth[p] - 1) > 1e-6)
 					fail_msg("places %zu, voxel %zu: %g, not %g", i, p, (double)joint[p], truth[p]);
-			free(truth);
-			free(joint);
 			pet_join_clear(&j);
 		}
 }
@@ -178,7 +172,6 @@ TEST(uniform_stays_uniform)
 			if (fabs(value / 37 - 1) > 1e-5)
 				fail_msg("round %d, slice %d: %.9g, not 37", round, p / (NX * NY), value);
 		}
-		free(joint);
 		pet_join_clear(&j);
 	}
 }
@@ -208,7 +201,6 @@ TEST(fractions_are_interpolated)
 		volume[9 * NX * NY + p] = 1; /* at 16.25: only bed 2 has slices 16 and 17 */
 	pet_join_add(&j, 1, volume, joint);
 	assert_true(fabs((double)joint[16 * NX * NY] - 0.75) < 1e-6 && fabs((double)joint[17 * NX * NY] - 0.25) < 1e-6);
-	free(joint);
 	pet_join_clear(&j);
 }
 
@@ -245,7 +237,6 @@ TEST(noise_in_the_overlap)
 			sum[p / (NX * NY)] += joint[p];
 			square[p / (NX * NY)] += (double)joint[p] * (double)joint[p];
 		}
-		free(joint);
 	}
 	for (int k = 0; k < j.grid.n[2]; k++) {
 		double mean = sum[k] / n, variance = square[k] / n - mean * mean, inverse = 0, least = INFINITY;
@@ -311,10 +302,4 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	free(scanner.segments);
-	return 0;
-}
-
-TESTS_SETUP(setup, teardown);
+TESTS_SETUP(setup, NULL);

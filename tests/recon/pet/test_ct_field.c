@@ -40,19 +40,17 @@ static struct ct_field find(const struct scene *s, int named)
 {
 	int side = s->side > 0 ? s->side : SIDE, slices = s->side > 0 ? 1 : SLICES;
 	double pixel = WIDTH / side, first = -0.5 * (side - 1) * pixel;
-	int16_t *hu = malloc((size_t)side * (size_t)side * (size_t)slices * sizeof(*hu));
+	int16_t *hu = test_memory((size_t)side * (size_t)side * (size_t)slices * sizeof(*hu));
 	struct ct_field_source ct = {.hu = hu, .n = {side, side, slices}, .h = {pixel, pixel}, .padding = named};
 	struct ct_field found;
 	uint32_t seed = 1;
 	size_t i = 0;
 
-	assert_non_null(hu);
 	for (int z = 0; z < slices; z++)
 		for (int y = 0; y < side; y++)
 			for (int x = 0; x < side; x++)
 				hu[i++] = (int16_t)value_of(s, first + x * pixel, first + y * pixel, &seed);
 	assert_int_equal(ct_field_find(&ct, &found, NULL), 0);
-	free(hu);
 	return found;
 }
 

@@ -4,14 +4,6 @@
 #include "tests/recon/pet/pet_list_fixture.h"
 #include "tests/test.h"
 
-static struct device *open_device(int which)
-{
-	struct device *dev = NULL;
-
-	assert_int_equal(which ? device_cuda_open(0, &dev, NULL) : device_cpu_open(0, &dev, NULL), 0);
-	return dev;
-}
-
 static struct pet_protocol osem(void)
 {
 	struct pet_protocol p = protocol;
@@ -32,18 +24,10 @@ TEST(images_agree)
 		struct pet_plan plan;
 		float *image[2];
 
-		for (int i = 0; i < 2; i++) {
-			struct device *dev = open_device(i);
-
-			image[i] = image_of(&p, &s->list, dev, &plan);
-			device_close(dev);
-		}
+		for (int i = 0; i < 2; i++)
+			image[i] = image_of(&p, &s->list, fixture_device(i ? FIXTURE_CUDA : FIXTURE_CPU, 0), &plan);
 		print_message("difference %g\n", difference(image[1], image[0], voxels_of(&plan)));
 		assert_true(difference(image[1], image[0], voxels_of(&plan)) < IMAGE_TOL);
-		free(image[0]);
-		free(image[1]);
-		free_source(s);
-		free_data(&d);
 	}
 }
 
@@ -51,7 +35,7 @@ TEST(streamed)
 {
 	struct data d = make_data(true, true);
 	struct source *s = make_source(&d, true);
-	struct device *dev = open_device(1);
+	struct device *dev = fixture_device(FIXTURE_CUDA, 0);
 	struct pet_protocol p = osem();
 	struct pet_plan resident, plan;
 	float *kept = image_of(&p, &s->list, dev, &resident), *image;
@@ -60,11 +44,6 @@ TEST(streamed)
 	image = image_of(&p, &s->list, dev, &plan);
 	assert_true(resident.resident && !plan.resident);
 	assert_true(difference(image, kept, voxels_of(&plan)) < IMAGE_TOL);
-	free(kept);
-	free(image);
-	device_close(dev);
-	free_source(s);
-	free_data(&d);
 }
 
 TEST(repeatable)
@@ -72,7 +51,7 @@ TEST(repeatable)
 	struct data d = make_data(true, true);
 	struct source *s = make_source(&d, true);
 	struct pet_protocol p = osem();
-	struct device *dev = open_device(1);
+	struct device *dev = fixture_device(FIXTURE_CUDA, 0);
 	struct pet_plan plan;
 	float *first;
 
@@ -82,12 +61,7 @@ TEST(repeatable)
 		float *again = image_of(&p, &s->list, dev, &plan);
 
 		assert_memory_equal(first, again, voxels_of(&plan) * sizeof(*first));
-		free(again);
 	}
-	free(first);
-	device_close(dev);
-	free_source(s);
-	free_data(&d);
 }
 
 TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -7,8 +7,7 @@
 #include "recon/core/scan.h"
 #include "recon/pet/attenuation.h"
 #include "recon/pet/michelogram.h"
-#include "tests/recon/dbt_fixture.h"
-#include "tests/recon/pet/pet_reconstruct.h"
+#include "tests/recon/pet/pet_fixture.h"
 #include "tests/test.h"
 
 /* Some hundred float32 terms in another order, ends of steps rounded to 2^-24 of some hundred mm: the tolerance is 1e-5 of the
@@ -58,7 +57,7 @@ static struct michelogram small_scanner(int span, struct scan_tof tof)
 		.tof = tof,
 	};
 
-	assert_int_equal(michelogram_segments(RINGS, span, RINGS - 1, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, span, RINGS - 1);
 	return m;
 }
 
@@ -75,13 +74,9 @@ static struct grid grid_of(const struct setup *s)
 static struct scan *scan_of(const struct setup *s)
 {
 	struct michelogram m = small_scanner(s->span, s->tof);
-	struct scan *scan;
 	int *plane;
 
-	assert_int_equal(scan_create_michelogram(&m, s->fov, NULL, &scan, &plane, NULL), 0);
-	free(plane);
-	free(m.segments);
-	return scan;
+	return fixture_michelogram_scan(&m, s->fov, &plane);
 }
 
 /* Compute y += A x and x += A'y; the initial values are random. */
@@ -94,66 +89,40 @@ static void both_ways(struct device *dev, const struct scan *scan, const struct 
 	float *x = fixture_floats(n_x, 1, 0.1f, 1), *y = fixture_floats(n_y, 2, 0.1f, 1);
 	struct buf bx = fixture_upload(dev, x, n_x), by = fixture_upload(dev, y, n_y), to_x = fixture_upload(dev, x, n_x),
 		   to_y = fixture_upload(dev, y, n_y);
-	struct projection *a;
+	struct projection *a = fixture_projection(dev, &spec);
 
-	assert_int_equal(dev->ops->projection_create(dev, &spec, &a, NULL), 0);
 	assert_int_equal(dev->ops->forward(a, &bx, true, &to_y, NULL), 0);
 	assert_int_equal(dev->ops->adjoint(a, &by, true, &to_x, NULL), 0);
 	*ret_y = fixture_download(&to_y);
 	*ret_x = fixture_download(&to_x);
-	dev->ops->projection_free(a);
-	buf_release(&bx);
-	buf_release(&by);
-	buf_release(&to_x);
-	buf_release(&to_y);
-	free(x);
-	free(y);
-}
-
-static double difference(const float *a, const float *b, size_t n)
-{
-	double largest = 0, worst = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		assert_true(isfinite(a[i]) && isfinite(b[i]));
-		largest = fmax(largest, fabs((double)b[i]));
-		worst = fmax(worst, fabs((double)a[i] - b[i]));
-	}
-	return worst / largest;
 }
 
 TEST(models_agree)
 {
-	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu;
+	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu = fixture_device(FIXTURE_CPU, 0);
 
-	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (size_t i = 0; i < N_SETUPS; i++) {
 		struct scan *scan = scan_of(&setups[i]);
 		struct grid g = grid_of(&setups[i]);
 		size_t n_y = scan_view_size(scan) * (size_t)scan->n_views;
 
 		for (size_t m = 0; m < 3; m++) {
+			TEST_BLOCK;
 			float *y[3], *x[3];
 
 			both_ways(cpu, scan, &g, models[m], false, &y[0], &x[0]);
 			both_ways(cuda, scan, &g, models[m], false, &y[1], &x[1]);
 			both_ways(cuda, scan, &g, models[m], true, &y[2], &x[2]);
 			for (int side = 1; side < 3; side++) {
-				double forward = difference(y[side], y[0], n_y), back = difference(x[side], x[0], grid_size(&g));
+				double forward = fixture_difference(y[side], y[0], n_y),
+				       back = fixture_difference(x[side], x[0], grid_size(&g));
 
 				if (!(forward < DEVICE_TOL) || !(back < DEVICE_TOL))
 					fail_msg("%s, model %d, %s: forward %g, back %g", setups[i].name, (int)models[m],
 						 side == 2 ? "repeatable" : "atomics", forward, back);
 			}
-			for (int side = 0; side < 3; side++) {
-				free(y[side]);
-				free(x[side]);
-			}
 		}
-		scan_free(scan);
 	}
-	device_close(cpu);
-	device_close(cuda);
 }
 
 TEST(adjoint_gap)
@@ -166,18 +135,12 @@ TEST(adjoint_gap)
 
 		for (size_t m = 0; m < 3; m++) {
 			struct projection_spec spec = {.model = models[m], .scan = scan, .first = 3, .n_views = 8, .grid = &g};
-			struct linop *op;
-			double gap;
+			double gap = linop_adjoint_gap(fixture_projector(dev, &spec), (unsigned)i, NULL);
 
-			assert_int_equal(projector_create(dev, &spec, &op, NULL), 0);
-			gap = linop_adjoint_gap(op, (unsigned)i, NULL);
 			if (!(gap >= 0 && gap < ADJOINT_TOL))
 				fail_msg("%s, model %d: adjoint gap %g", setups[i].name, (int)models[m], gap);
-			linop_free(op);
 		}
-		scan_free(scan);
 	}
-	device_close(dev);
 }
 
 /* Line integrals of a volume of ones, with a grid that contains all rays: 2 sqrt(fov^2 - r^2) times the slant of the ray; 0 for
@@ -193,11 +156,9 @@ TEST(chords)
 		struct projection_spec spec = {.model = models[m], .scan = scan, .n_views = scan->n_views, .grid = &g};
 		size_t n_x = grid_size(&g), missing = 0;
 		float *ones = fixture_floats(n_x, 1, 1, 1), *line;
-		struct buf x = fixture_upload(dev, ones, n_x), y;
-		struct linop *op;
+		struct linop *op = fixture_projector(dev, &spec);
+		struct buf x = fixture_upload(dev, ones, n_x), y = fixture_upload(dev, NULL, op->n_out);
 
-		assert_int_equal(projector_create(dev, &spec, &op, NULL), 0);
-		assert_int_equal(dev->ops->alloc(dev, op->n_out, &y, NULL), 0);
 		assert_int_equal(op->apply(op, &x, &y, NULL), 0);
 		line = fixture_download(&y);
 		for (size_t i = 0; i < op->n_out; i++) {
@@ -211,14 +172,7 @@ TEST(chords)
 					 (double)line[i], want);
 		}
 		assert_true(missing > 0);
-		free(line);
-		free(ones);
-		buf_release(&x);
-		buf_release(&y);
-		linop_free(op);
 	}
-	scan_free(scan);
-	device_close(dev);
 }
 
 TEST(repeatable)
@@ -234,13 +188,7 @@ TEST(repeatable)
 			both_ways(dev, scan, &g, models[m], true, &y[i], &x[i]);
 		assert_memory_equal(y[0], y[1], scan_view_size(scan) * (size_t)scan->n_views * sizeof(float));
 		assert_memory_equal(x[0], x[1], grid_size(&g) * sizeof(float));
-		for (int i = 0; i < 2; i++) {
-			free(y[i]);
-			free(x[i]);
-		}
 	}
-	scan_free(scan);
-	device_close(dev);
 }
 
 /* The operations applied to the same random volume on both devices. */
@@ -279,51 +227,32 @@ static float *volume_op(struct device *dev, enum volume_op op, const struct grid
 		assert_int_equal(dev->ops->rule_bins(&rule, &ret, &x, NULL, &work, &x, &out, NULL), 0);
 		break;
 	}
-	free(host);
-	host = fixture_download(&out);
-	buf_release(&x);
-	buf_release(&work);
-	buf_release(&ret);
-	buf_release(&out);
-	return host;
+	return fixture_download(&out);
 }
 
 TEST(volumes_agree)
 {
 	const struct grid grids[] = {{{23, 21, 9}, {1.5, 1.6, 3}, {0, 0, 0}, true},
 				     {{23, 21, 9}, {1.5, 1.6, 3}, {0, 0, 0}, false}};
-	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu;
+	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu = fixture_device(FIXTURE_CPU, 0);
 
-	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (int i = 0; i < 2; i++)
 		for (enum volume_op op = BLUR; op <= BINS; op++) {
 			float *a = volume_op(cuda, op, &grids[i]), *b = volume_op(cpu, op, &grids[i]);
-			double d = difference(a, b, grid_size(&grids[i]));
+			double d = fixture_difference(a, b, grid_size(&grids[i]));
 
 			if (!(d < DEVICE_TOL))
 				fail_msg("operation %d, layout %d: %g", (int)op, i, d);
-			free(a);
-			free(b);
 		}
-	device_close(cpu);
-	device_close(cuda);
 }
 
 static float *reconstructed(struct device *dev, const struct pet_protocol *p, struct scan_tof tof, const float *y,
 			    const float *factors)
 {
 	struct michelogram m = small_scanner(2, tof);
-	struct pet_plan plan;
 	struct pet_report report;
-	struct err err = {0};
-	float *volume;
 
-	assert_done(pet_plan(p, &m, factors ? PET_FACTORS_SHARED : PET_FACTORS_NONE, false, dev, &plan, &err), &err);
-	volume = malloc((size_t)plan.grid.n[0] * (size_t)plan.grid.n[1] * (size_t)plan.grid.n[2] * sizeof(float));
-	assert_non_null(volume);
-	assert_done(pet_reconstruct(p, &plan, &m, dev, NULL, y, factors, NULL, NULL, volume, &report, &err), &err);
-	free(m.segments);
-	return volume;
+	return pet_image(p, &m, dev, y, factors, NULL, &report);
 }
 
 /* Compute smooth data: a cylinder of 25 mm radius beside the centre, times the factors. */
@@ -331,9 +260,8 @@ static float *smooth_data(const struct michelogram *m, const float *factors)
 {
 	const int n_k = m->tof.n > 0 ? m->tof.n : 1;
 	size_t rays = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
-	float *y = calloc(rays * (size_t)n_k, sizeof(*y));
+	float *y = test_zeros(rays * (size_t)n_k, sizeof(*y));
 
-	assert_non_null(y);
 	for (size_t i = 0; i < rays; i++) {
 		double phi = (double)(i / (size_t)m->n_radial % (size_t)m->n_angles) * 3.14159265358979 / m->n_angles;
 		double s = michelogram_radius(m, (int)(i % (size_t)m->n_radial)) - 15 * cos(phi), t = -15 * sin(phi);
@@ -360,7 +288,7 @@ static void check_images(struct scan_tof tof)
 					  .filter_cut = 1};
 	struct pet_protocol p[5] = {base, base, base, base, base};
 	struct michelogram m = small_scanner(2, tof);
-	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu;
+	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu = fixture_device(FIXTURE_CPU, 0);
 	size_t rays = michelogram_planes(&m) * (size_t)m.n_angles * (size_t)m.n_radial, n = 40 * 40 * (2 * RINGS - 1);
 	float *factors = fixture_floats(rays, 9, 0.3f, 1), *y = smooth_data(&m, factors);
 
@@ -371,30 +299,18 @@ static void check_images(struct scan_tof tof)
 	p[2].subsets = 4;
 	p[3].projector = PROJECTION_JOSEPH;
 	p[4].algorithm = ALGORITHM_FBP;
-	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (size_t i = 0; i < 5; i++) {
 		float *a = reconstructed(cuda, &p[i], tof, y, factors), *b = reconstructed(cpu, &p[i], tof, y, factors);
-		double d = difference(a, b, n);
+		double d = fixture_difference(a, b, n);
 
 		if (!(d < IMAGE_TOL))
 			fail_msg("protocol %zu, %d TOF bins: images differ by %g", i, tof.n, d);
-		free(a);
-		free(b);
 	}
-	free(y);
-	free(factors);
-	free(m.segments);
-	device_close(cpu);
-	device_close(cuda);
 }
 
 TEST(images_agree)
 {
 	check_images((struct scan_tof){0});
-}
-
-TEST(tof_images_agree)
-{
 	check_images((struct scan_tof){11, 14, 9});
 }
 
@@ -414,7 +330,7 @@ TEST(interpolated_agrees)
 			    .fov_radius = 27};
 	const struct grid g = {{27, 25, 7}, {2, 2.1, 3}, {-27, -26.25, -10.5}, true};
 	struct projection_spec spec = {.model = PROJECTION_EXACT, .scan = &scan, .n_views = 5, .grid = &g};
-	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), NULL};
+	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), fixture_device(FIXTURE_CPU, 0)};
 	float *host = fixture_floats(6 * 31 * 5, 4, -1, 1), *out[2];
 
 	for (int i = 0; i < 5; i++) {
@@ -423,38 +339,26 @@ TEST(interpolated_agrees)
 	}
 	for (int i = 0; i < 31; i++)
 		radius[i] = 1.9 * (i - 15);
-	assert_int_equal(device_cpu_open(0, &dev[1], NULL), 0);
 	for (int i = 0; i < 2; i++) {
-		struct buf y = fixture_upload(dev[i], host, 6 * 31 * 5), x;
-		struct projection *a;
+		struct buf y = fixture_upload(dev[i], host, 6 * 31 * 5), x = fixture_upload(dev[i], NULL, grid_size(&g));
+		struct projection *a = fixture_projection(dev[i], &spec);
 
-		assert_int_equal(dev[i]->ops->alloc(dev[i], grid_size(&g), &x, NULL), 0);
-		assert_int_equal(dev[i]->ops->projection_create(dev[i], &spec, &a, NULL), 0);
 		assert_int_equal(dev[i]->ops->back_interpolated(a, &y, false, &x, NULL), 0);
 		assert_int_equal(dev[i]->ops->back_interpolated(a, &y, true, &x, NULL), 0);
 		out[i] = fixture_download(&x);
-		dev[i]->ops->projection_free(a);
-		buf_release(&x);
-		buf_release(&y);
 	}
-	assert_true(difference(out[0], out[1], grid_size(&g)) < DEVICE_TOL);
-	for (int i = 0; i < 2; i++) {
-		free(out[i]);
-		device_close(dev[i]);
-	}
-	free(host);
+	assert_true(fixture_difference(out[0], out[1], grid_size(&g)) < DEVICE_TOL);
 }
 
 /* Factors of the same map, all together on the CPU and in parts of 5 angles on the GPU, with planes in GE's order. */
 TEST(attenuation_agrees)
 {
 	struct michelogram m = small_scanner(2, (struct scan_tof){0});
-	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), NULL};
+	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), fixture_device(FIXTURE_CPU, 0)};
 	struct attenuation *a[2];
 	struct attenuation_plan plan;
 	float *mu;
 
-	assert_int_equal(device_cpu_open(0, &dev[1], NULL), 0);
 	for (int i = 0; i < 2; i++) {
 		struct err err = {0};
 
@@ -463,15 +367,11 @@ TEST(attenuation_agrees)
 		mu = fixture_floats(grid_size(&plan.grid), 7, 0, 0.01F);
 		assert_int_equal(attenuation_new(&plan, &m, 1, &a[i], NULL), 0);
 		memcpy(attenuation_map(a[i]), mu, grid_size(&plan.grid) * sizeof(*mu));
-		free(mu);
 		assert_done(attenuation_compute(a[i], &m, dev[i], NULL, NULL, &err), &err);
 	}
-	assert_true(difference(attenuation_factors(a[0]), attenuation_factors(a[1]), plan.bins) < DEVICE_TOL);
-	for (int i = 0; i < 2; i++) {
+	assert_true(fixture_difference(attenuation_factors(a[0]), attenuation_factors(a[1]), plan.bins) < DEVICE_TOL);
+	for (int i = 0; i < 2; i++)
 		attenuation_release(a[i], NULL);
-		device_close(dev[i]);
-	}
-	free(m.segments);
 }
 
 TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -3,6 +3,7 @@
  * the bins of a michelogram; irregular ones are refused with what deviates. */
 #include "recon/pet/cylinder.h"
 #include "recon/pet/michelogram_pairs.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 #include "tests/test.h"
 
 #define MOST 100000
@@ -141,7 +142,7 @@ TEST(numbering)
 	find(make(1, 32, 100, 0, 3), 1, &c);
 	m.scanner = c.scanner;
 	m.angle_offset = c.angle_offset;
-	assert_int_equal(michelogram_segments(1, 1, 0, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, 1, 0);
 	assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
 	for (int angle = 0; angle < 16; angle++)
 		for (int radial = 0; radial < 20; radial += 2) { /* bins of even distance from the middle */
@@ -157,7 +158,6 @@ TEST(numbering)
 				assert_near((double)p[1], r * sin(phi) + sign * t * cos(phi), 1e-4);
 			}
 		}
-	free(m.segments);
 	pet_cylinder_clear(&c);
 }
 
@@ -166,9 +166,7 @@ static void refuse(size_t n, double tolerance, const char *says)
 	struct pet_cylinder c;
 	struct err err = {0};
 
-	assert_int_equal(pet_cylinder_find((const float(*)[3])position, n, tolerance, &c, &err), -ENOTSUP);
-	if (!strstr(err.msg, says))
-		fail_msg("\"%s\" instead of: %s", err.msg, says);
+	assert_error(pet_cylinder_find((const float(*)[3])position, n, tolerance, &c, &err), &err, ENOTSUP, says);
 }
 
 TEST(irregular)

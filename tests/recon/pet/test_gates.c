@@ -24,13 +24,13 @@ TEST(tables)
 	assert_int_equal(m.ms[3], PET_MARKS_END);
 	assert_int_equal(pet_marks_format(&m, &text, NULL), 0);
 	assert_string_equal(text, "0\n812\n1630\n2147483647\n");
+	free(text);
 	assert_int_equal(pet_marks_copy(&m, &again, NULL), 0);
 	assert_int_equal(again.n, m.n);
 	assert_memory_equal(again.ms, m.ms, m.n * sizeof(*m.ms));
 	pet_marks_clear(&again);
 	pet_marks_clear(&m);
 	assert_int_equal(m.n, 0);
-	free(text);
 }
 
 TEST(refused_tables)
@@ -100,11 +100,10 @@ TEST(names_and_limits)
 TEST(large_tables)
 {
 	size_t size = PET_MARKS_BYTES + 1, n = 0;
-	char *text = malloc(size + 16);
+	char *text = test_memory(size + 16);
 	struct pet_marks m = {0};
 	struct err err = {0};
 
-	assert_non_null(text);
 	for (size_t i = 0; i < PET_MARKS_MAX; i++)
 		n += (size_t)sprintf(text + n, "%zu\n", i);
 	assert_int_equal(pet_marks_parse(text, n, &m, &err), 0);
@@ -114,7 +113,6 @@ TEST(large_tables)
 	assert_error(pet_marks_parse(text, n, &m, &err), &err, EBADMSG, "line 1048577: more than 1048576 marks");
 	memset(text, '\n', size);
 	assert_error(pet_marks_parse(text, size, &m, &err), &err, EBADMSG, "16777217 bytes; allowed: at most 16777216");
-	free(text);
 }
 
 TEST(refused_gates)

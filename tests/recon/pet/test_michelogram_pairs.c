@@ -3,13 +3,14 @@
  * counted one by one, values computed by hand, refusals. */
 #include "recon/core/scan.h"
 #include "recon/pet/michelogram_pairs.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 #include "tests/test.h"
 
 static struct michelogram make(int rings, int detectors, int n_radial, int n_angles, int span, int largest)
 {
 	struct michelogram m = {.scanner = {rings, detectors, 4, 90, 5, 2}, .n_radial = n_radial, .n_angles = n_angles};
 
-	assert_int_equal(michelogram_segments(rings, span, largest, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, span, largest);
 	return m;
 }
 
@@ -76,7 +77,6 @@ TEST(there_and_back)
 		struct michelogram m = make(c[0], c[1], c[2], c[3], c[4], c[5]);
 
 		check_pairs(&m);
-		free(m.segments);
 	}
 }
 
@@ -116,7 +116,7 @@ static void check_ends(int n_angles)
 
 	m.angle_offset = 17;
 	assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
-	assert_int_equal(scan_create_michelogram(&m, 94.999, NULL, &scan, &number, NULL), 0);
+	scan = fixture_michelogram_scan(&m, 94.999, &number);
 	for (int u = 0; u < scan->n_u; u++) {
 		struct michelogram_rings r = michelogram_plane_rings(&x, number[u]);
 
@@ -131,9 +131,6 @@ static void check_ends(int n_angles)
 			check_end(&m, second, crystal[1], ((r.sum - r.difference) / 2 - 2) * 4.0, odd, x.mash);
 		}
 	}
-	scan_free(scan);
-	free(number);
-	free(m.segments);
 }
 
 TEST(ends_of_rays)
@@ -185,7 +182,6 @@ TEST(by_hand)
 	assert_false(michelogram_bin_of(&x, &e, &b));
 	e = (struct michelogram_ends){{1, 0}, {40, 41}}; /* neighbours: t = +-251 */
 	assert_false(michelogram_bin_of(&x, &e, &b));
-	free(m.segments);
 }
 
 static void refuse(struct michelogram m, const char *words)
@@ -224,5 +220,4 @@ TEST(refusals)
 	m = good;
 	m.scanner.rings = 0;
 	refuse(m, "0 rings");
-	free(good.segments);
 }

@@ -33,15 +33,14 @@ static float *model(const struct michelogram *m, const struct pet_plan *plan, co
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	size_t plane_bins = (size_t)m->n_angles * (size_t)m->n_radial;
 	struct projection_spec spec = {.model = PROJECTION_EXACT, .n_views = m->n_angles, .grid = &grid};
-	float *lines, *sorted = malloc(michelogram_size(m) * sizeof(*sorted));
+	float *lines, *sorted = test_memory(michelogram_size(m) * sizeof(*sorted));
 	struct scan *scan = NULL;
 	struct linop *op;
 	struct buf b, p;
 	int *plane = NULL;
 
-	assert_non_null(sorted);
 	grid.z_fastest = false;
-	assert_int_equal(scan_create_michelogram(m, plan->fov_radius, NULL, &scan, &plane, NULL), 0);
+	scan = fixture_michelogram_scan(m, plan->fov_radius, &plane);
 	spec.scan = scan;
 	op = fixture_projector(dev, &spec);
 	b = fixture_upload(dev, x, op->n_in);
@@ -54,13 +53,6 @@ static float *model(const struct michelogram *m, const struct pet_plan *plan, co
 
 		sorted[(size_t)plane[u] * plane_bins + a * (size_t)m->n_radial + v] = lines[i];
 	}
-	free(lines);
-	free(plane);
-	buf_release(&b);
-	buf_release(&p);
-	linop_free(op);
-	scan_free(scan);
-	device_close(dev);
 	return sorted;
 }
 
@@ -83,7 +75,6 @@ static float *consistent(const struct michelogram *m, struct device *dev, float 
 	struct pet_plan plan = pet_plan_of(&pet_protocol_small, m, false, false, dev);
 	float *y = pet_lines(m, lopsided, n_lopsided), *x = pet_image(&pet_protocol_small, m, dev, y, NULL, NULL, NULL);
 
-	free(y);
 	*ret_y = model(m, &plan, x);
 	return x;
 }
@@ -110,18 +101,12 @@ TEST(mlem_identities)
 		assert_near(report.sum_model, report.sum_data, SUM_TOL * report.sum_data);
 		lines = model(&m, &plan, x);
 		likely = likelihood(y, lines, michelogram_size(&m), &sum);
-		free(lines);
 		assert_near(sum, report.sum_model, SUM_TOL * sum);
 		assert_true(likely >= before - LIKELIHOOD_TOL * fabs(likely));
 		before = likely;
 		for (size_t i = 0; i < pet_voxels(&plan); i++)
 			assert_true(x[i] >= 0 && isfinite(x[i]));
-		free(x);
 	}
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
-	free(y);
-	free(m.segments);
 }
 
 TEST(algorithms_on_a_cylinder)
@@ -154,10 +139,6 @@ TEST(algorithms_on_a_cylinder)
 				assert_near(pet_mean(&plan, x, 45, k, k + 1), 2, 2 * ways[i].tolerance);
 			for (size_t v = 0; v < pet_voxels(&plan); v += (size_t)PET_MATRIX * PET_MATRIX)
 				assert_true(x[v] == 0); /* outside the field of view */
-			free(x);
-			free(y);
-			free(m.segments);
-			device_close(dev);
 		}
 }
 
@@ -182,11 +163,7 @@ TEST(positions_of_a_hot_ball)
 		pet_centre(&plan, x, centre);
 		for (int c = 0; c < 3; c++)
 			assert_near(centre[c], lopsided[1].c[c], 0.3 * plan.grid.h[c]);
-		free(x);
 	}
-	device_close(dev);
-	free(y);
-	free(m.segments);
 }
 
 /* Known m and b, consistent data: MLEM with m and b results in the same image as MLEM of corrected data; so does FBP. */
@@ -196,9 +173,8 @@ TEST(factors_and_background)
 	size_t n = michelogram_size(&m);
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	float *line, *factors = fixture_floats(n, 5, 0.2f, 1), *background = fixture_floats(n, 7, 20, 40),
-		     *y = malloc(n * sizeof(*y)), *x = consistent(&m, dev, &line);
+		     *y = test_memory(n * sizeof(*y)), *x = consistent(&m, dev, &line);
 
-	assert_non_null(y);
 	for (size_t i = 0; i < n; i++)
 		y[i] = factors[i] * line[i] + background[i];
 	for (int fbp = 0; fbp < 2; fbp++) {
@@ -228,18 +204,7 @@ TEST(factors_and_background)
 		for (size_t i = 0; i < pet_voxels(&plan); i++)
 			scaled[i] /= 8;
 		assert_true(fixture_difference(scaled, modelled, pet_voxels(&plan)) < 1e-5);
-		free(plain);
-		free(modelled);
-		free(scaled);
 	}
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
-	free(x);
-	free(line);
-	free(factors);
-	free(background);
-	free(y);
-	free(m.segments);
 }
 
 /* The start is the level that explains the data beside the background: if the image is a uniform disk, it is that image already,
@@ -249,12 +214,11 @@ TEST(start_beside_a_background)
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	float *ones = malloc(n * sizeof(*ones)), *background = fixture_floats(n, 7, 20, 400);
+	float *ones = test_memory(n * sizeof(*ones)), *background = fixture_floats(n, 7, 20, 400);
 	struct pet_protocol p = pet_protocol_small;
 	struct pet_plan plan = pet_plan_of(&p, &m, false, true, dev);
 	float *x, *y, *first;
 
-	assert_non_null(ones);
 	for (size_t i = 0; i < n; i++)
 		ones[i] = 1;
 	p.iterations = 1;
@@ -267,13 +231,6 @@ TEST(start_beside_a_background)
 	first = pet_image(&p, &m, dev, y, NULL, background, NULL);
 	for (size_t i = 0; i < pet_voxels(&plan); i++)
 		assert_near(first[i], x[i], 1e-3);
-	device_close(dev);
-	free(ones);
-	free(background);
-	free(x);
-	free(y);
-	free(first);
-	free(m.segments);
 }
 
 /* Bins with m = 0 are ignored for any value of y. */
@@ -281,7 +238,7 @@ TEST(ignored_bins)
 {
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
-	float *y = pet_lines(&m, cylinder, 1), *factors = malloc(n * sizeof(*factors));
+	float *y = pet_lines(&m, cylinder, 1), *factors = test_memory(n * sizeof(*factors));
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct pet_protocol p = pet_protocol_small;
 	struct pet_plan plan = pet_plan_of(&p, &m, true, false, dev);
@@ -289,7 +246,6 @@ TEST(ignored_bins)
 	uint32_t seed = 3;
 	float *x;
 
-	assert_non_null(factors);
 	for (size_t i = 0; i < n; i++) {
 		factors[i] = fixture_random(&seed) < 0.8f;
 		if (factors[i] == 0)
@@ -302,12 +258,7 @@ TEST(ignored_bins)
 		assert_near(pet_mean(&plan, x, 45, 0, PET_SLICES), 2, fbp ? 0.04 : 0.02);
 		if (!fbp)
 			assert_near(report.sum_model, report.sum_data, SUM_TOL * report.sum_data);
-		free(x);
 	}
-	device_close(dev);
-	free(y);
-	free(factors);
-	free(m.segments);
 }
 
 /* What the scanner wrote into bins with m = 0 has no effect: with a background, 1000 counts and 300 background counts there give
@@ -317,15 +268,14 @@ TEST(gaps_do_not_count)
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM, ALGORITHM_FBP};
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
-	float *line = pet_lines(&m, cylinder, 1), *y[2], *add[2], *factors = malloc(n * sizeof(*factors));
+	float *line = pet_lines(&m, cylinder, 1), *y[2], *add[2], *factors = test_memory(n * sizeof(*factors));
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	uint32_t seed = 5;
 
 	for (int k = 0; k < 2; k++) {
-		y[k] = malloc(n * sizeof(*y[k]));
-		add[k] = malloc(n * sizeof(*add[k]));
+		y[k] = test_memory(n * sizeof(*y[k]));
+		add[k] = test_memory(n * sizeof(*add[k]));
 	}
-	assert_true(factors && y[0] && y[1] && add[0] && add[1]);
 	for (size_t i = 0; i < n; i++) {
 		bool gap = fixture_random(&seed) < 0.1f;
 
@@ -352,17 +302,7 @@ TEST(gaps_do_not_count)
 			x[k] = pet_image(&p, &m, dev, y[k], factors, add[k], &report[k]);
 		assert_memory_equal(x[0], x[1], pet_voxels(&plan) * sizeof(*x[0]));
 		assert_true(report[0].counts == report[1].counts);
-		free(x[0]);
-		free(x[1]);
 	}
-	device_close(dev);
-	for (int k = 0; k < 2; k++) {
-		free(y[k]);
-		free(add[k]);
-	}
-	free(line);
-	free(factors);
-	free(m.segments);
 }
 
 /* Counts and background in units 2^40 times larger or smaller result in the same image in that unit. */
@@ -370,13 +310,13 @@ TEST(any_unit)
 {
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
-	float *y = pet_lines(&m, lopsided, n_lopsided), *other = malloc(n * sizeof(*other)), *add = malloc(n * sizeof(*add));
+	float *y = pet_lines(&m, lopsided, n_lopsided), *other = test_memory(n * sizeof(*other)),
+	      *add = test_memory(n * sizeof(*add));
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct pet_protocol p = pet_protocol_small;
 	struct pet_plan plan = pet_plan_of(&p, &m, false, true, dev);
 	float *x;
 
-	assert_true(other && add);
 	for (size_t i = 0; i < n; i++) {
 		add[i] = 30 + (float)(i % 7);
 		y[i] += add[i];
@@ -384,9 +324,8 @@ TEST(any_unit)
 	x = pet_image(&p, &m, dev, y, NULL, add, NULL);
 	for (int sign = -1; sign <= 1; sign += 2) {
 		double unit = exp2(40 * sign);
-		float *scaled, *scaled_add = malloc(n * sizeof(*add));
+		float *scaled, *scaled_add = test_memory(n * sizeof(*add));
 
-		assert_non_null(scaled_add);
 		for (size_t i = 0; i < n; i++) {
 			other[i] = (float)(y[i] * unit);
 			scaled_add[i] = (float)(add[i] * unit);
@@ -396,15 +335,7 @@ TEST(any_unit)
 			scaled[i] = (float)(scaled[i] / unit);
 		/* the least value of a voxel does not scale */
 		assert_true(fixture_difference(scaled, x, pet_voxels(&plan)) < 1e-6);
-		free(scaled);
-		free(scaled_add);
 	}
-	device_close(dev);
-	free(x);
-	free(y);
-	free(other);
-	free(add);
-	free(m.segments);
 }
 
 /* Filtered backprojection divides oblique rays by their length: with them, a cylinder has the value that direct rays give.
@@ -427,11 +358,7 @@ TEST(oblique_rays)
 		plan = pet_plan_of(&p, &m, false, false, dev);
 		x = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
 		mean[all] = pet_mean(&plan, x, 45, 3, 8);
-		free(x);
-		free(y);
-		free(m.segments);
 	}
-	device_close(dev);
 	if (!(fabs(mean[1] / mean[0] - 1) < 5e-4))
 		fail_msg("%.6f with oblique rays, %.6f without", mean[1], mean[0]);
 }
@@ -464,18 +391,10 @@ TEST(subsets)
 		p.relaxation = ways[i].relaxation;
 		plan = pet_plan_of(&p, &m, false, false, dev);
 		x = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
-		if (!mlem)
-			mlem = x;
+		mlem = mlem ? mlem : x;
 		assert_true(fixture_difference(x, truth, pet_voxels(&plan)) < ways[i].from_truth);
 		assert_true(fixture_difference(x, mlem, pet_voxels(&plan)) <= ways[i].apart);
-		if (x != mlem)
-			free(x);
 	}
-	free(mlem);
-	free(truth);
-	device_close(dev);
-	free(y);
-	free(m.segments);
 }
 
 /* Return the roughness: mean squared difference of neighbours along x. */
@@ -520,17 +439,11 @@ TEST(penalty)
 			p.relaxation = 0;
 			other = pet_image(&p, &m, dev, y, NULL, NULL, NULL);
 			assert_true(fixture_difference(x, other, n) < 0.02);
-			free(other);
 			assert_near(pet_mean(&plan, x, 60, 0, PET_SLICES), mean, 0.05 * mean);
 		} else {
 			mean = pet_mean(&plan, x, 60, 0, PET_SLICES);
 		}
 		assert_true(roughness(x, n) < before);
 		before = roughness(x, n);
-		free(x);
 	}
-	assert_int_equal(device_poison_check(dev, NULL), 0);
-	device_close(dev);
-	free(y);
-	free(m.segments);
 }

@@ -21,6 +21,7 @@ TEST(faults)
 		    {ALGORITHM_FBP, 2, 1, true, 12}};
 
 	for (size_t k = 0; k < sizeof(ways) / sizeof(ways[0]); k++) {
+		TEST_BLOCK;
 		struct work w;
 		int calls = 0, r;
 
@@ -33,8 +34,8 @@ TEST(faults)
 		w.p.prior_weight = 0.1;
 		w.p.psf = 6;
 		w.p.postfilter = 5;
-		w.dev = device_close(w.dev);
 		do {
+			TEST_BLOCK;
 			struct device *dev = fixture_device(FIXTURE_POISON, 1);
 			struct device_ops faulty = faulty_ops(dev->ops);
 			struct err err = {0};
@@ -43,8 +44,7 @@ TEST(faults)
 			w.plan = pet_plan_of(&w.p, &w.m, true, true, dev);
 			w.plan.group_views = ways[k].group_views;
 			w.plan.keep_tables = ways[k].keep;
-			x = malloc(pet_voxels(&w.plan) * sizeof(*x));
-			assert_non_null(x);
+			x = test_memory(pet_voxels(&w.plan) * sizeof(*x));
 			fault.ops = dev->ops;
 			fault.left = calls++;
 			dev->ops = &faulty;
@@ -56,13 +56,9 @@ TEST(faults)
 				assert_true(err.msg[0]);
 			}
 			dev->ops = fault.ops;
-			free(x);
-			device_close(dev);
 			assert_true(calls < 5000);
 		} while (r < 0);
 		print_message("algorithm %d: %d calls\n", (int)ways[k].algorithm, calls - 1);
 		assert_true(calls > ways[k].least);
-		w.dev = fixture_device(FIXTURE_POISON, 1);
-		work_close(&w);
 	}
 }

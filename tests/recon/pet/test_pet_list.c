@@ -15,13 +15,12 @@ static float *histogram_mlem(const struct data *d, const struct pet_plan *plan, 
 	const struct device_ops *v = dev->ops;
 	const struct grid *g = &plan->grid;
 	size_t n = d->n_lors * (size_t)data_bins(d), n_x = grid_size(g), n_z = (size_t)g->n[2];
-	struct event *all = malloc(n * sizeof(*all));
-	float *q = malloc(n * sizeof(*q)), *x = malloc(n_x * sizeof(*x)), *s, *num, *image;
+	struct event *all = test_memory(n * sizeof(*all));
+	float *q = test_memory(n * sizeof(*q)), *x = test_memory(n_x * sizeof(*x)), *s, *num, *image;
 	struct buf detectors = fixture_upload(dev, d->detectors, 6 * d->n_lors), be, bq, bx, bs, bn;
 	struct events *a;
 	double sum = 0;
 
-	assert_true(all && q && x);
 	for (size_t i = 0; i < n; i++) {
 		all[i] = event_of(d, i % d->n_lors, (int)(i / d->n_lors));
 		q[i] = d->factors[i % d->n_lors];
@@ -31,10 +30,9 @@ static float *histogram_mlem(const struct data *d, const struct pet_plan *plan, 
 	bx = fixture_upload(dev, NULL, n_x);
 	bs = fixture_upload(dev, NULL, n_x);
 	bn = fixture_upload(dev, NULL, n_x);
-	v->events_create(dev,
-			 &(struct events_spec){
-				 .grid = g, .fov_radius = plan->fov_radius, .tof = d->m.tof, .detectors = &detectors, .batch = 1},
-			 &a, NULL);
+	a = fixture_events(
+		dev, &(struct events_spec){
+			     .grid = g, .fov_radius = plan->fov_radius, .tof = d->m.tof, .detectors = &detectors, .batch = 1});
 	v->fill(&bs, 0, NULL);
 	assert_int_equal(v->events_back(a, &be, &bq, &bs, NULL), 0); /* the sum over all bins, TOF bins too */
 	s = fixture_download(&bs);
@@ -56,32 +54,17 @@ static float *histogram_mlem(const struct data *d, const struct pet_plan *plan, 
 		p = fixture_download(&bq);
 		for (size_t i = 0; i < n; i++)
 			q[i] = d->counts[i] && p[i] + all[i].add > 1e-9f ? (float)d->counts[i] / (p[i] + all[i].add) : 0;
-		free(p);
 		v->upload(&bq, q, NULL);
 		v->fill(&bn, 0, NULL);
 		v->events_back(a, &be, &bq, &bn, NULL);
 		num = fixture_download(&bn);
 		for (size_t i = 0; i < n_x; i++)
 			x[i] = x[i] > 0 ? x[i] * num[i] / s[i] : 0;
-		free(num);
 	}
-	image = malloc(voxels_of(plan) * sizeof(*image));
-	assert_non_null(image);
+	image = test_memory(voxels_of(plan) * sizeof(*image));
 	for (size_t k = 0; k < n_z; k++)
 		for (size_t i = 0; i < MATRIX * MATRIX; i++)
 			image[k * MATRIX * MATRIX + i] = x[i * grid_column(g) + k];
-	v->events_free(a);
-	buf_release(&detectors);
-	buf_release(&be);
-	buf_release(&bq);
-	buf_release(&bx);
-	buf_release(&bs);
-	buf_release(&bn);
-	device_close(dev);
-	free(all);
-	free(q);
-	free(x);
-	free(s);
 	return image;
 }
 
@@ -89,6 +72,7 @@ static float *histogram_mlem(const struct data *d, const struct pet_plan *plan, 
 TEST(equals_histogram)
 {
 	for (int which = 0; which < 4; which++) {
+		TEST_BLOCK;
 		struct data d = make_data(which & 1, which & 2);
 		struct source *s = make_source(&d, true);
 		struct device *dev = fixture_device(which ? FIXTURE_CPU : FIXTURE_POISON, 2);
@@ -99,11 +83,6 @@ TEST(equals_histogram)
 		expected = histogram_mlem(&d, &plan, protocol.iterations);
 		print_message("%zu events, difference %g\n", d.n_events, difference(image, expected, voxels_of(&plan)));
 		assert_true(difference(image, expected, voxels_of(&plan)) < IMAGE_TOL);
-		free(image);
-		free(expected);
-		device_close(dev);
-		free_source(s);
-		free_data(&d);
 	}
 }
 
@@ -111,6 +90,7 @@ TEST(equals_histogram)
 TEST(equals_sinogram)
 {
 	for (int tof = 0; tof < 2; tof++) {
+		TEST_BLOCK;
 		struct data d = make_data(tof, false);
 		struct source *s = make_source(&d, false);
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
@@ -120,9 +100,8 @@ TEST(equals_sinogram)
 		struct pet_plan bins;
 		struct err err = {0};
 
-		y = malloc(n * sizeof(*y));
-		expected = malloc(voxels_of(&plan) * sizeof(*expected));
-		assert_true(y && expected);
+		y = test_memory(n * sizeof(*y));
+		expected = test_memory(voxels_of(&plan) * sizeof(*expected));
 		for (size_t i = 0; i < n; i++)
 			y[i] = (float)d.counts[i];
 		assert_int_equal(pet_plan(&protocol, &d.m, PET_FACTORS_SHARED, false, dev, &bins, &err), 0);
@@ -131,12 +110,6 @@ TEST(equals_sinogram)
 			    &err);
 		print_message("difference %g\n", difference(image, expected, voxels_of(&plan)));
 		assert_true(difference(image, expected, voxels_of(&plan)) < IMAGE_TOL);
-		free(image);
-		free(expected);
-		free(y);
-		device_close(dev);
-		free_source(s);
-		free_data(&d);
 	}
 }
 
@@ -147,12 +120,11 @@ TEST(subsets)
 	struct data d = make_data(true, false);
 	struct source *s = make_source(&d, true);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	struct event *four = malloc(4 * d.n_events * sizeof(*four));
+	struct event *four = test_memory(4 * d.n_events * sizeof(*four));
 	struct pet_protocol p = protocol;
 	struct pet_plan plan;
 	float *expected, *image;
 
-	assert_non_null(four);
 	p.iterations = 8;
 	expected = image_of(&p, &s->list, dev, &plan);
 	for (size_t i = 0; i < 4 * d.n_events; i++)
@@ -169,13 +141,7 @@ TEST(subsets)
 		for (size_t i = 0; i < voxels_of(&plan); i++)
 			image[i] /= 4;
 		assert_true(difference(image, expected, voxels_of(&plan)) < IMAGE_TOL);
-		free(image);
 	}
-	free(expected);
-	free(four);
-	device_close(dev);
-	free_source(s);
-	free_data(&d);
 }
 
 /* A session that reads the events again for every update gives the image of one that keeps them; it uses what it planned. */
@@ -196,14 +162,8 @@ TEST(streamed)
 	image = image_of(&p, &s->list, dev, &plan);
 	assert_true(resident.resident && !plan.resident && plan.bytes.total <= p.memory_limit);
 	assert_true(difference(image, kept, voxels_of(&plan)) < 1e-5);
-	assert_int_equal(device_poison_check(dev, NULL), 0);
 	p.memory_limit = 1000;
 	assert_int_equal(pet_list_plan(&p, &s->list, dev, &plan, NULL), -ENOMEM);
-	free(kept);
-	free(image);
-	device_close(dev);
-	free_source(s);
-	free_data(&d);
 }
 
 TEST(threads)
@@ -220,17 +180,9 @@ TEST(threads)
 		struct device *dev = fixture_device(FIXTURE_CPU, n);
 		float *image = image_of(&p, &s->list, dev, &plan);
 
-		if (one)
-			assert_memory_equal(one, image, voxels_of(&plan) * sizeof(*one));
-		device_close(dev);
-		if (n > 1)
-			free(image);
-		else
-			one = image;
+		one = one ? one : image;
+		assert_memory_equal(one, image, voxels_of(&plan) * sizeof(*one));
 	}
-	free(one);
-	free_source(s);
-	free_data(&d);
 }
 
 /* A sample of the pairs gives nearly the same sensitivity: the image is that of all pairs within a few percent. */
@@ -242,11 +194,10 @@ TEST(sampled_pairs)
 	struct pet_list_pairs pairs = {.n = 0, .stride = 1, .seed = 5};
 	struct pet_protocol p = protocol;
 	struct pet_plan plan;
-	float *few = malloc(3 * 480 * sizeof(*few)), *all, *image;
+	float *few = test_memory(3 * 480 * sizeof(*few)), *all, *image;
 	struct event events[500];
 	double sum[2] = {0, 0};
 
-	assert_non_null(few);
 	for (int i = 0; i < 480; i++) { /* 8 rings of 60 */
 		double angle = 2 * M_PI * (i % 60) / 60;
 
@@ -274,12 +225,6 @@ TEST(sampled_pairs)
 	}
 	assert_near(sum[1] / sum[0], 1, 0.03);
 	assert_true(difference(image, all, voxels_of(&plan)) > 0);
-	free(all);
-	free(image);
-	free(few);
-	device_close(dev);
-	free_source(s);
-	free_data(&d);
 }
 
 static int copy_volume(const struct linop *op, const struct buf *x, struct buf *ret, struct err *err)
@@ -287,9 +232,9 @@ static int copy_volume(const struct linop *op, const struct buf *x, struct buf *
 	return op->dev->ops->copy(x, ret, err);
 }
 
+/* It belongs to the test. */
 static void free_op(struct linop *op)
 {
-	free(op);
 }
 
 /* After an update of MLEM without background, the model has as many counts as there are events: sum over LORs of m a D G x. */
@@ -302,7 +247,7 @@ TEST(resolution_model)
 	struct pet_protocol p = protocol;
 	struct pet_plan plan;
 	struct buf work[PSF_WORK_VOLUMES], x, seen, detectors, lors, y;
-	struct linop *volume = calloc(1, sizeof(*volume)), *psf = NULL;
+	struct linop *volume = test_zeros(1, sizeof(*volume)), *psf = NULL;
 	struct events *a;
 	float *image, *host, *lines;
 	double counts = 0;
@@ -311,8 +256,7 @@ TEST(resolution_model)
 	p.psf = 9;
 	image = image_of(&p, &s->list, dev, &plan);
 	n = grid_size(&plan.grid);
-	host = calloc(n, sizeof(*host));
-	assert_true(host && volume);
+	host = test_zeros(n, sizeof(*host));
 	for (size_t i = 0; i < voxels_of(&plan); i++)
 		host[i % (MATRIX * MATRIX) * grid_column(&plan.grid) + i / (MATRIX * MATRIX)] = image[i];
 	*volume = (struct linop){
@@ -325,27 +269,15 @@ TEST(resolution_model)
 	detectors = fixture_upload(dev, d.detectors, 6 * d.n_lors);
 	lors = fixture_upload(dev, (const float *)(const void *)s->all, d.n_lors * EVENT_FLOATS);
 	y = fixture_upload(dev, NULL, d.n_lors);
-	dev->ops->events_create(
-		dev, &(struct events_spec){.grid = &plan.grid, .fov_radius = FOV, .detectors = &detectors, .batch = 1}, &a, NULL);
+	a = fixture_events(dev,
+			   &(struct events_spec){.grid = &plan.grid, .fov_radius = FOV, .detectors = &detectors, .batch = 1});
 	assert_int_equal(dev->ops->events_forward(a, &lors, &seen, &y, NULL), 0);
 	lines = fixture_download(&y);
 	for (size_t i = 0; i < d.n_lors; i++)
 		counts += d.factors[i] * lines[i];
 	assert_near(counts / (double)d.n_events, 1, 1e-4);
-	dev->ops->events_free(a);
 	linop_free(psf);
 	session_release(&memory);
-	buf_release(&x);
-	buf_release(&seen);
-	buf_release(&detectors);
-	buf_release(&lors);
-	buf_release(&y);
-	free(host);
-	free(image);
-	free(lines);
-	device_close(dev);
-	free_source(s);
-	free_data(&d);
 }
 
 /* The detectors of regular rings: the rays of even radial bins end at them, the first end at the bin's first detector. */
@@ -353,12 +285,10 @@ TEST(detectors_of_rings)
 {
 	struct data d = make_data(false, false);
 	struct michelogram_index index;
-	float *at = malloc(3 * RINGS * 48 * sizeof(*at));
+	float *at = test_memory(3 * RINGS * 48 * sizeof(*at));
 	size_t lor = 0;
 
-	assert_non_null(at);
 	d.m.arc_corrected = false;
-	free(d.detectors);
 	make_detectors(&d);
 	assert_int_equal(michelogram_index_init(&d.m, &index, NULL), 0);
 	assert_int_equal(pet_list_detectors(&d.m, at, NULL), 0);
@@ -379,8 +309,6 @@ TEST(detectors_of_rings)
 				}
 	d.m.arc_corrected = true;
 	assert_int_equal(pet_list_detectors(&d.m, at, NULL), -EINVAL);
-	free(at);
-	free_data(&d);
 }
 
 static float factor_of(const struct michelogram *m, int plane, int angle, int radial)
@@ -408,13 +336,12 @@ static float *sensitivity_of(const struct pet_list *list)
 
 	p.iterations = 1;
 	assert_int_equal(pet_list_plan(&p, list, dev, &plan, &err), 0);
-	s.values = malloc(grid_size(&plan.grid) * sizeof(*s.values));
+	s.values = test_memory(grid_size(&plan.grid) * sizeof(*s.values));
 	assert_int_equal(pet_list_open(&p, &plan, list, dev, &session, &err), 0);
 	pet_list_share_sensitivity(session, &s);
 	assert_int_equal(pet_list_run(session, NULL, NULL, &err), 0);
 	assert_true(s.computed);
 	pet_list_close(session);
-	device_close(dev);
 	return s.values;
 }
 
@@ -436,12 +363,11 @@ TEST(sensitivity_of_rings)
 		float *factors;
 		double off = 0;
 
-		assert_int_equal(michelogram_segments(RINGS, 1, RINGS - 1, &m.segments, &m.n_segments, NULL), 0);
+		fixture_segments(&m, 1, RINGS - 1);
 		assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
 		assert_int_equal(pet_list_detectors(&m, at, NULL), 0);
-		lors = malloc(michelogram_size(&m) * sizeof(*lors));
-		factors = malloc(michelogram_size(&m) * sizeof(*factors));
-		assert_true(lors && factors);
+		lors = test_memory(michelogram_size(&m) * sizeof(*lors));
+		factors = test_memory(michelogram_size(&m) * sizeof(*factors));
 		for (int plane = 0; plane < x.n_planes; plane++) {
 			struct michelogram_rings r = michelogram_plane_rings(&x, plane);
 			int first = (r.sum + r.difference) / 2;
@@ -472,11 +398,6 @@ TEST(sensitivity_of_rings)
 			off = fmax(off, fabs((double)by_rings[i] - (double)by_pairs[i]));
 		print_message("%d radial bins: largest difference %.2g of the largest value\n", m.n_radial, off / (double)most);
 		assert_true(off <= IMAGE_TOL * (double)most);
-		free(lors);
-		free(factors);
-		free(by_rings);
-		free(by_pairs);
-		free(m.segments);
 	}
 }
 
@@ -508,14 +429,11 @@ TEST(planned_bytes)
 		p.psf = psf * 6;
 		p.iterations = 1;
 		counted.floats = 0;
-		free(image_of(&p, &s->list, dev, &plan));
+		image_of(&p, &s->list, dev, &plan);
 		assert_int_equal(counted.floats * sizeof(float), plan.bytes.volumes + plan.bytes.data);
 		assert_int_equal(plan.bytes.total, plan.bytes.volumes + plan.bytes.data + plan.bytes.tables);
 	}
 	dev->ops = counted.ops;
-	device_close(dev);
-	free_source(s);
-	free_data(&d);
 }
 
 static void refuse(struct source *s, const struct pet_protocol *p, int code, const char *text)
@@ -525,11 +443,8 @@ static void refuse(struct source *s, const struct pet_protocol *p, int code, con
 	struct err err = {0};
 	float *image = NULL;
 
-	assert_int_equal(run(p, &s->list, dev, NULL, &image, &plan, &err), -code);
-	if (!strstr(err.msg, text))
-		fail_msg("%s", err.msg);
+	assert_error(run(p, &s->list, dev, NULL, &image, &plan, &err), &err, code, text);
 	assert_null(image);
-	device_close(dev);
 }
 
 /* Let each device call of a run fail once: the error is returned, memory is freed, and finally a run succeeds. */
@@ -548,6 +463,7 @@ TEST(faults)
 		p.psf = 6;
 		p.postfilter = 5;
 		do {
+			TEST_BLOCK;
 			struct device *dev = fixture_device(FIXTURE_POISON, 1);
 			struct device_ops faulty = faulty_ops(dev->ops);
 			struct pet_plan plan;
@@ -566,15 +482,11 @@ TEST(faults)
 			assert_int_equal(plan.resident, !streams);
 			assert_true(r == 0 || (r == -EIO && err.msg[0]));
 			dev->ops = fault.ops;
-			free(image);
-			device_close(dev);
 			assert_true(calls < 1000);
 		} while (r < 0);
 		print_message("%d calls\n", calls - 1);
 		assert_true(calls > 35);
-		free_source(s);
 	}
-	free_data(&d);
 }
 
 static bool always(void *ctx)
@@ -631,7 +543,4 @@ TEST(errors)
 	p.fov_radius = 500;
 	refuse(s, &p, EINVAL, "fov_radius");
 	assert_int_equal(run(&protocol, &s->list, dev, &cancel, &image, &plan, NULL), -ECANCELED);
-	device_close(dev);
-	free_source(s);
-	free_data(&d);
 }

@@ -156,14 +156,10 @@ TEST(limits)
 					assert_int_equal(meter.most_tables, 1);
 				grouped += plan.group_views > 0;
 				anew += !plan.keep_tables;
-				free(x);
 			}
 			assert_true(whole < all / 2);
 			w.dev->ops = meter.ops;
 		}
-		assert_int_equal(device_poison_check(w.dev, NULL), 0);
-		free(expected);
-		work_close(&w);
 	}
 	assert_true(grouped > 8 && anew > 2);
 }
@@ -188,9 +184,6 @@ TEST(subsets_of_an_angle)
 	assert_true(plan.bytes.total <= whole.bytes.total / 2);
 	found = image(&w, &report);
 	assert_true(fixture_difference(found, expected, pet_voxels(&plan)) < 1e-6);
-	free(expected);
-	free(found);
-	work_close(&w);
 }
 
 /* The plan, and every bit of the image, are the same for any number of threads, whatever the limit. */
@@ -201,6 +194,7 @@ TEST(threads_do_not_matter)
 	int streamed = 0;
 
 	for (int i = 0; i < 4 * 6; i++) {
+		TEST_BLOCK;
 		struct pet_report report;
 		struct work w;
 		struct pet_plan plans[5];
@@ -213,7 +207,6 @@ TEST(threads_do_not_matter)
 		whole = pet_plan_of(&w.p, &w.m, true, true, w.dev).bytes.total;
 		w.p.memory_limit = whole - whole * (size_t)(i % 6) / 10;
 		for (int k = 0; k < 5; k++) {
-			device_close(w.dev);
 			w.dev = fixture_device(FIXTURE_CPU, threads[k]);
 			assert_int_equal(pet_plan(&w.p, &w.m, true, true, w.dev, &plans[k], NULL), 0);
 			assert_int_equal(plans[k].group_views, plans[0].group_views);
@@ -226,9 +219,6 @@ TEST(threads_do_not_matter)
 			assert_memory_equal(images[k], images[0], pet_voxels(&plans[0]) * sizeof(float));
 		}
 		streamed += plans[0].group_views > 0;
-		for (int k = 0; k < 5; k++)
-			free(images[k]);
-		work_close(&w);
 	}
 	assert_true(streamed > 10);
 }

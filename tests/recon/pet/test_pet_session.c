@@ -10,7 +10,7 @@
 static void session_open(struct work *w)
 {
 	w->plan = pet_plan_of(&w->p, &w->m, true, true, w->dev);
-	assert_int_equal(pet_open(&w->p, &w->plan, &w->m, true, true, w->dev, w->cache, &w->s, NULL), 0);
+	work_open(w, PET_FACTORS_SHARED);
 }
 
 static int put(struct work *w, int role, int first, int n, struct err *err)
@@ -26,9 +26,8 @@ static void put_all(struct work *w)
 
 static float *result(struct work *w)
 {
-	float *x = malloc(pet_voxels(&w->plan) * sizeof(*x));
+	float *x = test_memory(pet_voxels(&w->plan) * sizeof(*x));
 
-	assert_non_null(x);
 	assert_int_equal(pet_read_slices(w->s, 0, w->plan.grid.n[2], x, NULL), 0);
 	return x;
 }
@@ -78,12 +77,7 @@ TEST(any_order_from_threads)
 		assert_int_equal(pet_run(w.s, NULL, NULL, NULL), 0);
 		found = result(&w);
 		assert_memory_equal(found, expected, pet_voxels(&w.plan) * sizeof(*found));
-		free(found);
-		w.s = pet_close(w.s);
 	}
-	assert_int_equal(device_poison_check(w.dev, NULL), 0);
-	free(expected);
-	work_close(&w);
 }
 
 TEST(refusals)
@@ -95,8 +89,7 @@ TEST(refusals)
 
 	work_make(&w, FIXTURE_POISON);
 	session_open(&w);
-	x = malloc(pet_voxels(&w.plan) * sizeof(*x));
-	assert_non_null(x);
+	x = test_memory(pet_voxels(&w.plan) * sizeof(*x));
 	assert_error(pet_put(w.s, 4, 0, 1, w.data[1], &err), &err, EINVAL, "role 4 was not announced");
 	assert_error(pet_put(w.s, PET_DATA, -1, 1, w.data[1], &err), &err, EINVAL, "planes -1 to -1 of 25");
 	assert_error(pet_put(w.s, PET_DATA, 0, 0, w.data[1], &err), &err, EINVAL, "planes 0 to -1 of 25");
@@ -123,9 +116,7 @@ TEST(refusals)
 
 		assert_int_equal(pet_read_slices(w.s, k, 1, x, NULL), 0);
 		assert_memory_equal(x, whole + (size_t)k * slice, slice * sizeof(*x));
-		free(whole);
 	}
-	free(x);
 	/* a role that was not announced to pet_open() */
 	w.plan = pet_plan_of(&w.p, &w.m, false, false, w.dev);
 	assert_int_equal(pet_open(&w.p, &w.plan, &w.m, false, false, w.dev, NULL, &s, NULL), 0);
@@ -134,7 +125,6 @@ TEST(refusals)
 	w.plan.subsets = 3;
 	assert_error(pet_open(&w.p, &w.plan, &w.m, false, false, w.dev, NULL, &s, &err), &err, EINVAL,
 		     "the plan is for 3 subsets");
-	work_close(&w);
 }
 
 /* An invalid bin is refused with its position; then pet_put() accepts the same planes with valid data. */
@@ -169,15 +159,11 @@ TEST(bad_bins)
 		}
 		w.data[role][w.bins - 1] = expected ? w.data[role][w.bins - 2] : 0;
 	}
-	free(expected);
 	expected = image(&w, NULL);
 	put_all(&w);
 	assert_int_equal(pet_run(w.s, NULL, NULL, NULL), 0);
 	found = result(&w);
 	assert_memory_equal(found, expected, pet_voxels(&w.plan) * sizeof(*found));
-	free(found);
-	free(expected);
-	work_close(&w);
 }
 
 TEST(no_counts)
@@ -195,7 +181,6 @@ TEST(no_counts)
 			assert_int_equal(pet_run(w.s, NULL, NULL, &err), role == PET_DATA ? -EDOM : -EBADMSG);
 			assert_non_null(strstr(err.msg, role == PET_DATA ? "no counts" : "all factors are 0"));
 			assert_error(pet_read_slices(w.s, 0, 1, w.data[1], &err), &err, EINVAL, "before pet_run()");
-			work_close(&w);
 		}
 }
 
@@ -253,7 +238,6 @@ TEST(plan_refusals)
 	w.p.slice = 2;
 	assert_error(pet_plan(&w.p, &w.m, false, false, w.dev, &plan, &err), &err, EINVAL,
 		     "slice=2 mm; fbp computes a plane every 3 mm");
-	work_close(&w);
 }
 
 /* Defaults for the GE Discovery STE: 256 x 256 x 47 voxels over 700 mm. */
@@ -265,7 +249,7 @@ TEST(defaults)
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct pet_plan plan;
 
-	assert_int_equal(michelogram_segments(24, 2, 23, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, 2, 23);
 	plan = pet_plan_of(&p, &m, false, false, dev);
 	assert_int_equal(plan.grid.n[0], 256);
 	assert_int_equal(plan.grid.n[1], 256);
@@ -279,16 +263,6 @@ TEST(defaults)
 	/* x, num, a sensitivity image; data, line integrals */
 	assert_int_equal(plan.bytes.volumes, 3 * sizeof(float) * 256 * 256 * 48);
 	assert_int_equal(plan.bytes.data, 2 * sizeof(float) * 553 * 280 * 329);
-	free(m.segments);
-	device_close(dev);
-}
-
-static struct pet_cache *cache_of(struct device *dev, size_t max_bytes)
-{
-	struct pet_cache *c = pet_cache_create(dev, max_bytes);
-
-	assert_non_null(c);
-	return c;
 }
 
 /* Run a protocol with `fov_radius`; return whether its sensitivity images were in the cache. */
@@ -297,7 +271,7 @@ static bool is_cached(struct work *w, double fov_radius)
 	struct pet_report report;
 
 	w->p.fov_radius = fov_radius;
-	free(image(w, &report));
+	image(w, &report);
 	return report.sensitivity_cached;
 }
 
@@ -312,8 +286,10 @@ TEST(caches_are_independent)
 	work_make(&other, FIXTURE_CPU);
 	assert_false(is_cached(&w, PET_FOV));
 	assert_false(is_cached(&w, PET_FOV));
+	caches[1] = cache_of(w.dev, PET_CACHE_BYTES);
+	caches[0] = pet_cache_create(w.dev, PET_CACHE_BYTES);
 	for (int i = 0; i < 2; i++) {
-		w.cache = caches[i] = cache_of(w.dev, PET_CACHE_BYTES);
+		w.cache = caches[i];
 		assert_false(is_cached(&w, PET_FOV));
 		assert_true(is_cached(&w, PET_FOV));
 	}
@@ -322,8 +298,6 @@ TEST(caches_are_independent)
 	other.plan = pet_plan_of(&other.p, &other.m, true, true, other.dev);
 	assert_error(pet_open(&other.p, &other.plan, &other.m, true, true, other.dev, w.cache, &other.s, &err), &err, EINVAL,
 		     "sensitivity images are of device");
-	work_close(&other);
-	work_close(&w);
 }
 
 /* A cache for the images of two protocols: those of a third one replace the least recently used. */
@@ -341,7 +315,6 @@ TEST(cache_has_a_limit)
 	assert_false(is_cached(&w, 77)); /* this removes 78 */
 	assert_true(is_cached(&w, 79));
 	assert_false(is_cached(&w, 78));
-	work_close(&w);
 }
 
 /* Values under a key of their own: found as they were stored, each under its key; one that is larger than half of the cache is
@@ -380,8 +353,6 @@ TEST(values_are_kept_whole)
 		assert_int_equal(bytes, i < 3 ? 40 : 20);
 	}
 	assert_non_null(pet_cache_value(c, two, &bytes));
-	pet_cache_free(c);
-	device_close(dev);
 }
 
 /* Sensitivity images are computed once for the same geometry and factors; the result is the same with and without the cache. */
@@ -389,6 +360,7 @@ TEST(sensitivity_is_cached)
 {
 	for (int algorithm = ALGORITHM_MLEM; algorithm <= ALGORITHM_BSREM; algorithm++)
 		for (int streamed = 0; streamed < 2; streamed++) {
+			TEST_BLOCK;
 			struct pet_report report;
 			struct pet_plan plan;
 			float *x[5];
@@ -412,13 +384,9 @@ TEST(sensitivity_is_cached)
 			assert_false(report.sensitivity_cached);
 			w.p.fov_radius = PET_FOV;
 			w.data[PET_FACTORS][1234] /= 1.001f;
-			pet_cache_free(w.cache);
 			w.cache = cache_of(w.dev, PET_CACHE_BYTES);
 			x[4] = image(&w, &report);
 			assert_false(report.sensitivity_cached);
-			for (int i = 0; i < 5; i++)
-				free(x[i]);
-			work_close(&w);
 		}
 }
 
@@ -451,6 +419,5 @@ TEST(cancel)
 			} else {
 				assert_int_equal(pet_read_slices(w.s, 0, 1, w.data[1], NULL), 0);
 			}
-			work_close(&w);
 		}
 }

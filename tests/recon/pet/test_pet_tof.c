@@ -54,12 +54,7 @@ TEST(cylinder)
 			assert_true(report.sum_data > 1000);
 			assert_near(report.sum_model, report.sum_data, SUM_TOL * report.sum_data);
 		}
-		free(x);
-		free(m.segments);
-		device_close(dev);
 	}
-	free(y[0]);
-	free(y[1]);
 }
 
 /* The hot ball is at its place with few iterations; it is not with TOF bins in the opposite order. */
@@ -82,8 +77,7 @@ TEST(positions)
 	p.projector = PROJECTION_PATHS;
 	p.iterations = 5;
 	y = pet_lines(&m, shapes, 2);
-	turned = malloc(michelogram_size(&m) * sizeof(*turned));
-	assert_non_null(turned);
+	turned = test_memory(michelogram_size(&m) * sizeof(*turned));
 	for (int k = 0; k < fine.n; k++)
 		memcpy(turned + (size_t)k * plane, y + (size_t)(fine.n - 1 - k) * plane, plane * sizeof(*y));
 	plan = pet_plan_of(&p, &m, PET_FACTORS_NONE, false, dev);
@@ -93,12 +87,6 @@ TEST(positions)
 	for (int c = 0; c < 3; c++)
 		assert_near(centre[c], shapes[1].c[c], 0.3 * plan.grid.h[c]);
 	assert_true(fixture_difference(x[1], x[0], pet_voxels(&plan)) > 0.3);
-	free(x[0]);
-	free(x[1]);
-	free(y);
-	free(turned);
-	free(m.segments);
-	device_close(dev);
 }
 
 /* Factors for each TOF bin, all equal, give the image of shared factors: the sensitivity of one wide bin is the sum over the
@@ -108,6 +96,7 @@ TEST(factors)
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM};
 
 	for (int i = 0; i < 2 * 3; i++) {
+		TEST_BLOCK;
 		struct pet_report report[2];
 		struct pet_plan plan;
 		struct work w;
@@ -134,10 +123,6 @@ TEST(factors)
 		}
 		assert_true(fixture_difference(x[1], x[0], pet_voxels(&plan)) < 1e-5);
 		assert_true(report[0].counts == report[1].counts);
-		assert_int_equal(device_poison_check(w.dev, NULL), 0);
-		free(x[0]);
-		free(x[1]);
-		work_close(&w);
 	}
 }
 
@@ -147,6 +132,7 @@ TEST(one_wide_bin)
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM};
 
 	for (int i = 0; i < 3; i++) {
+		TEST_BLOCK;
 		struct pet_report report[2];
 		struct pet_plan plan;
 		struct work w;
@@ -162,9 +148,6 @@ TEST(one_wide_bin)
 		}
 		assert_true(fixture_difference(x[1], x[0], pet_voxels(&plan)) < 1e-5);
 		assert_near(report[1].counts, report[0].counts, 1e-9 * report[0].counts);
-		free(x[0]);
-		free(x[1]);
-		work_close(&w);
 	}
 }
 
@@ -174,6 +157,7 @@ TEST(gaps)
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_BSREM, ALGORITHM_FBP};
 
 	for (int i = 0; i < 2 * 3; i++) {
+		TEST_BLOCK;
 		enum pet_factors which = i % 2 ? PET_FACTORS_TOF : PET_FACTORS_SHARED;
 		struct pet_report report[2];
 		struct pet_plan plan;
@@ -202,9 +186,6 @@ TEST(gaps)
 		}
 		assert_memory_equal(x[0], x[1], pet_voxels(&plan) * sizeof(*x[0]));
 		assert_true(report[0].counts == report[1].counts && report[0].counts > 0);
-		free(x[0]);
-		free(x[1]);
-		work_close(&w);
 	}
 }
 
@@ -228,9 +209,6 @@ TEST(fbp)
 	plan = pet_plan_of(&w.p, &w.m, PET_FACTORS_SHARED, true, w.dev);
 	x[1] = image_of(&w, PET_FACTORS_SHARED, true, NULL);
 	assert_memory_equal(x[0], x[1], pet_voxels(&plan) * sizeof(*x[0]));
-	free(x[0]);
-	free(x[1]);
-	work_close(&w);
 }
 
 static void put(struct work *w, enum pet_role role, int first, int n)
@@ -251,20 +229,16 @@ TEST(planes)
 	w.p.iterations = 1;
 	expected = image_of(&w, PET_FACTORS_TOF, true, NULL);
 	w.plan = pet_plan_of(&w.p, &w.m, PET_FACTORS_TOF, true, w.dev);
-	assert_int_equal(pet_open(&w.p, &w.plan, &w.m, PET_FACTORS_TOF, true, w.dev, NULL, &w.s, NULL), 0);
+	work_open(&w, PET_FACTORS_TOF);
 	for (int role = PET_DATA; role <= PET_BACKGROUND; role++)
 		for (int first = (n - 1) / 17 * 17; first >= 0; first -= 17)
 			put(&w, role, first, n - first < 17 ? n - first : 17);
 	assert_error(pet_put(w.s, PET_DATA, n - 1, 2, w.data[1], &err), &err, EINVAL, "planes 174 to 175 of 175");
 	assert_int_equal(pet_run(w.s, NULL, NULL, NULL), 0);
-	found = malloc(pet_voxels(&w.plan) * sizeof(*found));
-	assert_non_null(found);
+	found = test_memory(pet_voxels(&w.plan) * sizeof(*found));
 	assert_int_equal(pet_read_slices(w.s, 0, w.plan.grid.n[2], found, NULL), 0);
 	assert_memory_equal(found, expected, pet_voxels(&w.plan) * sizeof(*found));
-	w.s = pet_close(w.s);
-	free(found);
-	free(expected);
-	assert_int_equal(pet_open(&w.p, &w.plan, &w.m, PET_FACTORS_SHARED, true, w.dev, NULL, &w.s, NULL), 0);
+	work_open(&w, PET_FACTORS_SHARED);
 	bad = -1;
 	memcpy(&w.data[PET_DATA][(size_t)(3 * PLANES + 4) * w.plane_bins + 49 + 6], &bad, sizeof(bad));
 	assert_error(pet_put(w.s, PET_DATA, 0, n, w.data[PET_DATA], &err), &err, EINVAL,
@@ -274,14 +248,13 @@ TEST(planes)
 	assert_error(pet_plan(&w.p, &w.m, PET_FACTORS_TOF, true, w.dev, &w.plan, &err), &err, EINVAL,
 		     "factors for each TOF bin, but data without time of flight");
 	w.m.tof.n = fine.n;
-	work_close(&w);
 }
 
 static bool is_cached(struct work *w, enum pet_factors which)
 {
 	struct pet_report report;
 
-	free(image_of(w, which, false, &report));
+	image_of(w, which, false, &report);
 	return report.sensitivity_cached;
 }
 
@@ -293,8 +266,7 @@ TEST(cache)
 	work_make_tof(&w, FIXTURE_CPU, fine);
 	w.p.projector = PROJECTION_PATHS;
 	w.p.iterations = 1;
-	w.cache = pet_cache_create(w.dev, PET_CACHE_BYTES);
-	assert_non_null(w.cache);
+	w.cache = cache_of(w.dev, PET_CACHE_BYTES);
 	assert_false(is_cached(&w, PET_FACTORS_SHARED));
 	assert_true(is_cached(&w, PET_FACTORS_SHARED));
 	assert_false(is_cached(&w, PET_FACTORS_TOF));
@@ -304,7 +276,6 @@ TEST(cache)
 	w.m.tof.width = 21;
 	assert_false(is_cached(&w, PET_FACTORS_SHARED));
 	assert_true(is_cached(&w, PET_FACTORS_SHARED));
-	work_close(&w);
 }
 
 /* Siemens Biograph Vision Quadra: 520 x 50 x 11559 x 33 bins. */
@@ -345,5 +316,4 @@ TEST(long_scanner)
 	assert_int_equal(plan.bytes.data, 4 * ((size_t)520 * 11559 * 33) * 5 * (size_t)plan.group_views);
 	/* y and b, shared factors, and volumes: the result and the sensitivity of each subset */
 	assert_near((double)plan.bytes.host, 4 * bins * (2 + 1 / 33.0) + 6 * 4 * 440.0 * 440 * 648, 1e6);
-	device_close(dev);
 }

@@ -5,6 +5,7 @@
 #include "recon/pet/michelogram_pairs.h"
 #include "recon/pet/randoms.h"
 #include "recon/phantom/poisson.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 #include "tests/test.h"
 
 void omp_set_num_threads(int) __attribute__((weak)); /* not there without OpenMP */
@@ -27,25 +28,15 @@ static struct fixture make(const struct randoms_case *c)
 	struct fixture f = {
 		.m = {.scanner = {c->rings, c->detectors, 4, 90, 5, 2}, .n_radial = c->n_radial, .n_angles = c->n_angles}};
 
-	assert_int_equal(michelogram_segments(c->rings, c->span, c->largest, &f.m.segments, &f.m.n_segments, NULL), 0);
+	fixture_segments(&f.m, c->span, c->largest);
 	assert_int_equal(michelogram_index_init(&f.m, &f.x, NULL), 0);
 	f.bins = michelogram_size(&f.m);
 	f.detectors = (size_t)c->rings * (size_t)c->detectors;
-	f.r = calloc(f.detectors, sizeof(*f.r));
-	f.expected = calloc(f.bins, sizeof(*f.expected));
-	f.counts = calloc(f.bins, sizeof(*f.counts));
-	f.found = calloc(f.bins, sizeof(*f.found));
-	assert_true(f.r && f.expected && f.counts && f.found);
+	f.r = test_zeros(f.detectors, sizeof(*f.r));
+	f.expected = test_zeros(f.bins, sizeof(*f.expected));
+	f.counts = test_zeros(f.bins, sizeof(*f.counts));
+	f.found = test_zeros(f.bins, sizeof(*f.found));
 	return f;
-}
-
-static void clear(struct fixture *f)
-{
-	free(f->m.segments);
-	free(f->r);
-	free(f->expected);
-	free(f->counts);
-	free(f->found);
 }
 
 /* Call use() with each pair of detectors, once, and its bin. */
@@ -112,16 +103,13 @@ static void add_to_fans(struct fixture *f, size_t a, size_t b, size_t bin, void 
 /* Return the largest relative difference of the fan sums of two sets of bins. */
 static double fan_difference(struct fixture *f, const float *values, const float *other)
 {
-	struct fans a = {values, calloc(f->detectors, sizeof(double))}, b = {other, calloc(f->detectors, sizeof(double))};
+	struct fans a = {values, test_zeros(f->detectors, sizeof(double))}, b = {other, test_zeros(f->detectors, sizeof(double))};
 	double worst = 0;
 
-	assert_true(a.sum && b.sum);
 	each_pair(f, add_to_fans, &a);
 	each_pair(f, add_to_fans, &b);
 	for (size_t i = 0; i < f->detectors; i++)
 		worst = fmax(worst, fabs(a.sum[i] - b.sum[i]) / fmax(b.sum[i], 1e-3));
-	free(a.sum);
-	free(b.sum);
 	return worst;
 }
 
@@ -162,7 +150,6 @@ TEST(fan_sums_are_those_of_the_delayeds)
 			assert_int_equal(report.detectors, f.detectors);
 			assert_int_equal(report.dead, dead ? (f.detectors + dead - 1) / dead : 0);
 			assert_true(report.iterations < 50); /* at most 100: they end at an error, not at that number */
-			clear(&f);
 		}
 }
 
@@ -194,7 +181,6 @@ TEST(noise_is_that_of_the_fans)
 			      report.pairs_per_bin, before, after, fans);
 		assert_true(after < cases[i].most * fans && after > 0.5 * fans / report.pairs_per_bin);
 		assert_true(after < 0.3 * before);
-		clear(&f);
 	}
 }
 
@@ -221,7 +207,6 @@ TEST(truth_is_found_without_noise)
 				      report.pairs_per_bin, error_of(&f, f.found), fan_difference(&f, f.found, f.expected),
 				      report.iterations);
 			assert_true(error_of(&f, f.found) < (rough ? cases[i].most : cases[i].smooth));
-			clear(&f);
 		}
 }
 
@@ -244,8 +229,6 @@ TEST(equal_detectors_give_equal_randoms)
 	assert_int_equal(randoms_from_delayeds(&dead.m, dead.expected, NULL, dead.found, NULL, NULL, NULL), 0);
 	for (size_t i = 0; i < f.bins; i++)
 		assert_near((double)dead.found[i], (double)dead.expected[i], 0.02);
-	clear(&f);
-	clear(&dead);
 }
 
 /* Planes that are not measured, and single bins: the others have the randoms that they have with all of them measured, to what
@@ -286,7 +269,6 @@ TEST(bins_that_are_not_measured_take_nothing)
 			}
 		assert_near(total / sum, 1, 1e-4);
 		assert_int_equal(report.dead, cases[i].dead ? (f.detectors + cases[i].dead - 1) / cases[i].dead : 0);
-		clear(&f);
 	}
 }
 
@@ -309,7 +291,6 @@ TEST(threads_and_place_change_nothing)
 	assert_memory_equal(f.found, f.counts, f.bins * sizeof(*f.found));
 	assert_int_equal(randoms_from_singles(&f.m, f.r, 1, f.expected, NULL), 0); /* what is kept of an estimate */
 	assert_memory_equal(f.found, f.expected, f.bins * sizeof(*f.found));
-	clear(&f);
 }
 
 /* 2 tau times the integral of the product of the rates, by the trapezoidal rule. */
@@ -352,7 +333,6 @@ TEST(bins_have_the_randoms_of_their_singles)
 		f.r[45] = -1;
 		assert_int_equal(randoms_from_singles(&f.m, f.r, 1e-6, f.found, &err), -EINVAL);
 		assert_string_equal(err.msg, "singles of ring 1, crystal 5: -1; allowed: finite and at least 0");
-		clear(&f);
 	}
 }
 
@@ -375,7 +355,6 @@ TEST(what_cannot_be_estimated_is_refused)
 	f.m.n_angles = 6;
 	assert_error(randoms_from_delayeds(&f.m, f.counts, NULL, f.found, NULL, NULL, &err), &err, EINVAL,
 		     "6 angles of 40 detectors");
-	clear(&f);
 }
 
 /* Means of neighbours keep the total of each plane and what is equal, and have less noise. */
@@ -407,7 +386,6 @@ TEST(neighbours_are_averaged)
 		}
 		assert_near(sum, counts, 1e-5 * counts);
 	}
-	clear(&f);
 }
 
 /* A dead block has no randoms, and takes none from the bins around it. */
@@ -416,7 +394,7 @@ TEST(dead_bins_are_no_neighbours)
 	static const struct randoms_case c = {5, 80, 51, 40, 1, 4};
 	struct fixture f = make(&c);
 	size_t bins = 51 * 40;
-	float *factors = malloc(f.bins * sizeof(*factors));
+	float *factors = test_memory(f.bins * sizeof(*factors));
 	double total;
 
 	f.m.arc_corrected = true;
@@ -430,8 +408,6 @@ TEST(dead_bins_are_no_neighbours)
 	for (size_t i = 0; i < f.bins; i++)
 		assert_near((double)f.found[i], (double)f.counts[i], 1e-4);
 	assert_near(total, 3.0 * (double)(f.bins / bins) * (double)(bins - 6 * 22), 1);
-	free(factors);
-	clear(&f);
 }
 
 /* Crystals that are not in coincidence, whatever their rings, have no randoms, and take none from the others: the estimate
@@ -443,7 +419,7 @@ TEST(crystals_not_in_coincidence_take_nothing)
 	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
 		struct fixture f = make(&cases[k]);
 		size_t bins = (size_t)f.m.n_angles * (size_t)f.m.n_radial, n_radial = (size_t)f.m.n_radial;
-		float *factors = malloc(f.bins * sizeof(*factors));
+		float *factors = test_memory(f.bins * sizeof(*factors));
 		struct randoms_report report;
 		double total = 0;
 
@@ -464,7 +440,5 @@ TEST(crystals_not_in_coincidence_take_nothing)
 			assert_true((f.found[i] > 0) == (f.expected[i] > 0));
 		assert_int_equal(randoms_from_delayeds(&f.m, f.expected, NULL, f.found, NULL, NULL, NULL), 0);
 		assert_true(error_of(&f, f.found) > 0.1);
-		free(factors);
-		clear(&f);
 	}
 }

@@ -55,9 +55,8 @@ static double voxel_mu(const struct voxel_phantom *p, const double at[3])
 static double *columns_of(const struct voxel_phantom *p)
 {
 	size_t n = (size_t)p->grid.n[0] * (size_t)p->grid.n[1];
-	double *line = calloc(n, sizeof(*line));
+	double *line = test_zeros(n, sizeof(*line));
 
-	assert_non_null(line);
 	for (size_t i = 0; i < n; i++) {
 		int thick = 0;
 
@@ -128,7 +127,6 @@ static double exponent_of(const struct breast_options *o)
 		sxx += x * x;
 		sxy += x * y;
 	}
-	free(line);
 	drop(&m);
 	return -(FREQUENCIES * sxy - sx * sy) / (FREQUENCIES * sxx - sx * sx);
 }

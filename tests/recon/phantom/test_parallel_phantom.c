@@ -8,11 +8,14 @@
 #define SIDE 200.0
 #define STEP 0.02 /* distance of sample points along a ray, mm; each of at most 40 ends of chords has an error of one step */
 
+TEST_GIVES_BACK(parallel_phantom_free);
+
 static struct parallel_phantom *phantom_of(int kind)
 {
 	struct parallel_phantom *p = NULL;
 
 	assert_int_equal(parallel_phantom_create((enum parallel_phantom_kind)kind, SIDE, &p, NULL), 0);
+	test_later(give_back_parallel_phantom_free, p);
 	return p;
 }
 
@@ -37,7 +40,6 @@ TEST(chords)
 				met += line > 0;
 			}
 		assert_true(met > (test_tier() == 2 ? 60 : 15));
-		parallel_phantom_free(p);
 	}
 }
 
@@ -46,9 +48,8 @@ TEST(mass)
 {
 	static const double expected[] = {0, 3.14159265358979323846 * 60 * 60, 100 * 100, 0.5 * 110 * 110, 0, 0};
 	struct parallel_scan s = {.n_slices = 1, .n_angles = 37, .n_radial = 3000, .bin = 0.1, .slice = 1, .arc = 180};
-	float *lines = malloc(parallel_size(&s) * sizeof(*lines));
+	float *lines = test_memory(parallel_size(&s) * sizeof(*lines));
 
-	assert_non_null(lines);
 	for (int kind = PARALLEL_PHANTOM_CIRCLE; kind <= PARALLEL_PHANTOM_HEAD; kind++) {
 		struct parallel_phantom *p = phantom_of(kind);
 		double first = 0;
@@ -64,9 +65,7 @@ TEST(mass)
 		}
 		if (expected[kind] > 0)
 			assert_near(first, PARALLEL_WATER * expected[kind], 2e-4 * first);
-		parallel_phantom_free(p);
 	}
-	free(lines);
 }
 
 /* y runs down: the triangle's tip is above, the large bright ellipse of the head, too; the larger dark one is on the left. */
@@ -88,9 +87,6 @@ TEST(what_lies_where)
 	assert_near(parallel_phantom_value(easy, 0, -91), w, 1e-12);
 	assert_near(parallel_phantom_value(easy, 0, 70), 0.2 * w, 1e-12);
 	assert_near(parallel_phantom_value(easy, 22, 0), 0, 1e-12);
-	parallel_phantom_free(triangle);
-	parallel_phantom_free(head);
-	parallel_phantom_free(easy);
 }
 
 TEST(along_an_edge)
@@ -102,7 +98,6 @@ TEST(along_an_edge)
 	assert_near(parallel_phantom_line(p, x, 49.999), 100 * PARALLEL_WATER, 1e-12);
 	assert_near(parallel_phantom_line(p, x, 50.001), 0, 1e-12);
 	assert_near(parallel_phantom_line(p, y, -50), 50 * PARALLEL_WATER, 1e-12);
-	parallel_phantom_free(p);
 }
 
 /* Slices become smaller, but values do not change; offset and first angle are those of the scan. */
@@ -112,27 +107,23 @@ TEST(slices_and_offsets)
 		.n_slices = 4, .n_angles = 5, .n_radial = 31, .bin = 3, .offset = 1.1, .slice = 1, .first_angle = 20, .arc = 90};
 	struct parallel_phantom *p = phantom_of(PARALLEL_PHANTOM_HEAD);
 	struct grid g = {{9, 7, 4}, {10, 11, 1}, {-44, -39, 0}, false};
-	float *lines = malloc(parallel_size(&s) * sizeof(*lines)), truth[9 * 7 * 4];
+	float *lines = test_memory(parallel_size(&s) * sizeof(*lines)), truth[9 * 7 * 4];
 	double turn[2];
 
-	assert_non_null(lines);
 	assert_int_equal(parallel_phantom_project(p, &s, 0.4, lines, NULL), 0);
 	scan_turn(20 + 3 * 18, turn);
 	for (int t = 0; t < 31; t++)
 		assert_near(lines[(2 * 5 + 3) * 31 + t], 0.8 * parallel_phantom_line(p, turn, (3 * (t - 15) + 1.1) / 0.8), 1e-6);
 	assert_int_equal(parallel_phantom_draw(p, &g, 0.4, 1, truth, NULL), 0);
 	assert_near(truth[(2 * 7 + 1) * 9 + 6], parallel_phantom_value(p, 21 / 0.8, -22.5 / 0.8), 1e-8);
-	free(lines);
-	parallel_phantom_free(p);
 }
 
 TEST(noise)
 {
 	enum { N = 40000 };
-	float *lines = malloc(N * sizeof(*lines)), again[100];
+	float *lines = test_memory(N * sizeof(*lines)), again[100];
 	double mean = 0, square = 0;
 
-	assert_non_null(lines);
 	for (int i = 0; i < N; i++)
 		lines[i] = 1.5f;
 	assert_int_equal(parallel_phantom_noise(lines, N, 0, 1e4, 7, NULL), 0);
@@ -156,7 +147,6 @@ TEST(noise)
 	assert_int_equal(parallel_phantom_noise(again, 4, 0, 0, 7, NULL), -EINVAL);
 	assert_int_equal(parallel_phantom_noise(again, 4, 0, nextafter(POISSON_MEAN_MAX, INFINITY), 7, NULL), -EINVAL);
 	assert_int_equal(parallel_phantom_noise(again, 4, 0, POISSON_MEAN_MAX, 7, NULL), 0);
-	free(lines);
 }
 
 TEST(refusals)
@@ -181,5 +171,4 @@ TEST(refusals)
 	assert_int_equal(parallel_phantom_project(p, &s, 0, &one, NULL), -EINVAL);
 	assert_true(one == 7);
 	assert_null(parallel_phantom_free(NULL));
-	parallel_phantom_free(p);
 }

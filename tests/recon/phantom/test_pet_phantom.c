@@ -5,16 +5,20 @@
 #include "recon/core/scan.h"
 #include "recon/pet/michelogram.h"
 #include "recon/phantom/pet_phantom.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 #include "tests/recon/phantom/phantom_line.h"
 #include "tests/test.h"
 
 #define PI 3.14159265358979323846
+
+TEST_GIVES_BACK(pet_phantom_free);
 
 static struct pet_phantom *make(enum pet_phantom_kind kind)
 {
 	struct pet_phantom *p = NULL;
 
 	assert_int_equal(pet_phantom_create(kind, PET_CYLINDER_RADIUS, PET_CYLINDER_LENGTH, &p, NULL), 0);
+	test_later(give_back_pet_phantom_free, p);
 	assert_string_equal(p->activity->name, pet_phantom_name(kind));
 	return p;
 }
@@ -26,12 +30,9 @@ static struct scan *make_scan(bool arc_corrected, int **ret_number)
 				.n_angles = 12,
 				.angle_offset = 3,
 				.arc_corrected = arc_corrected};
-	struct scan *scan;
 
-	assert_int_equal(michelogram_segments(8, 2, 7, &m.segments, &m.n_segments, NULL), 0);
-	assert_int_equal(scan_create_michelogram(&m, 290, NULL, &scan, ret_number, NULL), 0);
-	free(m.segments);
-	return scan;
+	fixture_segments(&m, 2, 7);
+	return fixture_michelogram_scan(&m, 290, ret_number);
 }
 
 static double at(const struct phantom *p, double x, double y, double z)
@@ -70,7 +71,6 @@ TEST(image_quality)
 	assert_near(pet_phantom_becquerel(p),
 		    5300 * (PI * (147 * 115 - 625) * 0.18 + PI / 6000 * (3 * (1000 + 2197 + 4913 + 10648) - 21952 - 50653)),
 		    1e-5);
-	pet_phantom_free(p);
 }
 
 /* Every rotation and mirror image that maps the axes onto each other moves some part of the F to a place with less than half of
@@ -98,7 +98,6 @@ TEST(no_symmetry)
 	/* The parts do not overlap: the value at a part's middle is that of the part plus that of the body. */
 	for (size_t k = 1; k < p->activity->n; k++)
 		assert_near(phantom_value(p->activity, p->activity->shapes[k].c), p->activity->shapes[k].mu + 500, 1e-9);
-	pet_phantom_free(p);
 }
 
 /* All bins of all planes are phantom_line() between the ends from scan_ray(), rounded to float; bins without a ray are 0. */
@@ -107,7 +106,7 @@ TEST(planes)
 	for (int arc = 0; arc < 2; arc++) {
 		int *number, without = 0, hit = 0;
 		struct scan *scan = make_scan(arc, &number);
-		float *line = malloc(12 * 160 * sizeof(*line));
+		float *line = test_memory(12 * 160 * sizeof(*line));
 
 		for (int kind = PET_PHANTOM_CYLINDER; kind <= PET_PHANTOM_F; kind++) {
 			struct pet_phantom *p = make((enum pet_phantom_kind)kind);
@@ -130,13 +129,9 @@ TEST(planes)
 					assert_near(line[i], expected, 6e-8 * expected + 1e-9);
 				}
 			}
-			pet_phantom_free(p);
 		}
 		assert_true(hit > 100000);
 		assert_true(arc ? without > 0 : 1);
-		free(line);
-		free(number);
-		scan_free(scan);
 	}
 }
 
@@ -165,9 +160,6 @@ TEST(areas)
 	}
 	/* The other plane cuts the same disc. */
 	assert_memory_equal(line, line + 12 * 160, 12 * 160 * sizeof(*line));
-	pet_phantom_free(p);
-	free(number);
-	scan_free(scan);
 }
 
 TEST(noise)
@@ -213,10 +205,8 @@ TEST(scaled)
 	assert_near(at(p->activity, 28.6, 0, 0), 21200, 1e-9);
 	assert_near(at(p->activity, 28.6, 0, 4.3), 5300, 1e-9);
 	assert_near(at(p->attenuation, 0, 20, 0), 0.0096, 1e-15);
-	pet_phantom_free(p);
 	p = make(PET_PHANTOM_F);
 	assert_near(pet_phantom_reach(p), 110, 1e-12);
-	pet_phantom_free(p);
 }
 
 /* Integrate the phantom times the weight of a TOF bin along a ray, in small steps. */
@@ -242,9 +232,8 @@ TEST(time_of_flight)
 	struct scan *scan = make_scan(true, &number);
 	struct pet_phantom *p = make(PET_PHANTOM_F);
 	size_t n = 12 * 160;
-	float *bin = malloc(n * sizeof(*bin)), *sum = calloc(n, sizeof(*sum)), *line = malloc(n * sizeof(*line));
+	float *bin = test_memory(n * sizeof(*bin)), *sum = test_zeros(n, sizeof(*sum)), *line = test_memory(n * sizeof(*line));
 
-	assert_true(bin && sum && line);
 	scan->tof = (struct scan_tof){17, 40, 25};
 	for (int u = 2; u < scan->n_u; u += 21) {
 		memset(sum, 0, n * sizeof(*sum));
@@ -266,12 +255,6 @@ TEST(time_of_flight)
 			assert_near(sum[i], line[i], 2e-6 * line[i] + 1e-3);
 	}
 	assert_true(tested > 100);
-	free(bin);
-	free(sum);
-	free(line);
-	pet_phantom_free(p);
-	free(number);
-	scan_free(scan);
 }
 
 TEST(refusals)
@@ -298,7 +281,4 @@ TEST(refusals)
 	good->activity->shapes[0].kind = SHAPE_BOX;
 	assert_error(pet_phantom_project(good->activity, scan, &(int){0}, 1, PET_PHANTOM_ALL_BINS, line, &err), &err, EINVAL,
 		     "shape 0");
-	pet_phantom_free(good);
-	free(number);
-	scan_free(scan);
 }

@@ -13,12 +13,15 @@ static double uniform(uint64_t *stream, double lo, double hi)
 	return lo + (hi - lo) * poisson_uniform(stream);
 }
 
+TEST_GIVES_BACK(phantom_free);
+
 static struct phantom *make(enum phantom_kind kind, double support, double thickness, unsigned seed)
 {
 	struct phantom *p = NULL;
 	struct err err = {0};
 
-	assert_int_equal(phantom_create(kind, size, support, thickness, seed, &p, &err), 0);
+	assert_done(phantom_create(kind, size, support, thickness, seed, &p, &err), &err);
+	test_later(give_back_phantom_free, p);
 	return p;
 }
 
@@ -108,8 +111,6 @@ TEST(test_lines)
 		struct phantom *p = make(kinds[i], 17, 50, 3);
 
 		check_lines(p, 17, 50, (unsigned)i);
-		p = phantom_free(p);
-		assert_null(p);
 	}
 }
 
@@ -124,10 +125,9 @@ TEST(test_project)
 	};
 	const struct scan scan = {SCAN_DBT, 281, 179, 4, {0.85, 1.7}, {0, -152.15}, views};
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_ELLIPSOIDS, PHANTOM_CALIBRATION};
-	float *line = malloc(scan_view_size(&scan) * sizeof *line);
+	float *line = test_memory(scan_view_size(&scan) * sizeof *line);
 	struct err err = {0};
 
-	assert_non_null(line);
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		struct phantom *p = make(kinds[k], 17, 50, 5);
 
@@ -146,9 +146,7 @@ TEST(test_project)
 				}
 		}
 		assert_int_equal(phantom_project(p, &scan, 4, line, &err), -EINVAL);
-		phantom_free(p);
 	}
-	free(line);
 }
 
 /* Nothing is its own mirror image, in x or in y, about the middle of the detector or of the body. */
@@ -171,7 +169,6 @@ TEST(test_no_symmetry)
 			}
 		assert_true(differs_x > 100);
 		assert_true(differs_y > 100);
-		phantom_free(p);
 	}
 }
 
@@ -205,7 +202,6 @@ TEST(test_coverage)
 					assert_true(hypot(s->c[0] - p->shapes[j].c[0], s->c[1] - p->shapes[j].c[1]) > 6);
 		}
 		assert_true(beads >= 6);
-		phantom_free(p);
 	}
 }
 
@@ -232,7 +228,6 @@ TEST(test_air)
 			if (air < 0.055 * 88 * 112)
 				fail_msg("%s of %d mm at %d degrees: air in %.1f %%", p->name, 30 + 25 * (k / 3), a, air / 98.56);
 		}
-		phantom_free(p);
 	}
 }
 
@@ -244,9 +239,6 @@ TEST(test_same_seed)
 	assert_int_equal(p->n, q->n);
 	assert_memory_equal(p->shapes, q->shapes, p->n * sizeof *p->shapes);
 	assert_memory_not_equal(p->shapes, r->shapes, p->n * sizeof *p->shapes);
-	phantom_free(p);
-	phantom_free(q);
-	phantom_free(r);
 }
 
 /* Mean, variance and third central moment of a Poisson number are its mean m. Of N draws the sample mean has standard deviation
@@ -255,11 +247,10 @@ TEST(test_noise)
 {
 	static const double means[] = {0.02, 0.7, 4, 9.99, 10.01, 13, 50, 300, 2500, 30000};
 	enum { N = 400000 };
-	float *line = malloc(N * sizeof *line);
-	uint16_t *counts = malloc(N * sizeof *counts);
+	float *line = test_memory(N * sizeof *line);
+	uint16_t *counts = test_memory(N * sizeof *counts);
 	struct err err = {0};
 
-	assert_true(line && counts);
 	for (size_t k = 0; k < sizeof means / sizeof *means; k++) {
 		double i0 = 40000, m, sum = 0, var = 0, third = 0;
 
@@ -285,8 +276,6 @@ TEST(test_noise)
 		if (fabs(third - m) > 5 * sqrt((15 * m * m * m + 25 * m * m + m) / N))
 			fail_msg("mean %g: third moment %g", m, third);
 	}
-	free(line);
-	free(counts);
 }
 
 /* Every probability of the distribution, not only its moments: chi-square over the values that are expected at least 50 times.
@@ -321,11 +310,10 @@ TEST(test_noise_distribution)
 TEST(test_counts)
 {
 	enum { N = 100000 };
-	float *line = malloc(N * sizeof *line);
-	uint16_t *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b);
+	float *line = test_memory(N * sizeof *line);
+	uint16_t *a = test_memory(N * sizeof *a), *b = test_memory(N * sizeof *b);
 	struct err err = {0};
 
-	assert_true(line && a && b);
 	for (int i = 0; i < N; i++)
 		line[i] = (float)(i % 700) * 0.01f;
 	/* Without noise, a count is the rounded expected value. */
@@ -350,9 +338,6 @@ TEST(test_counts)
 	assert_int_equal(phantom_counts(line, N, POISSON_MEAN_MAX, 1, 1, 1, a, &err), 0);
 	line[7] = NAN;
 	assert_error(phantom_counts(line, N, 1000, 1, 1, 65535, a, &err), &err, EINVAL, "bin 7");
-	free(line);
-	free(a);
-	free(b);
 }
 
 TEST(test_refused)

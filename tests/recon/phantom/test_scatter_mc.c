@@ -47,12 +47,11 @@ static void compute_row(size_t photons, struct scatter_row *row)
 	struct scan *scan = fixture_scan_at(NU, NV, 1, row->angle);
 	struct scatter_mc *m = object_of(&body);
 	struct scatter_mc_run run = {.cell = C, .photons = photons, .seed = 7};
-	float *scatter = malloc(CU * CV * sizeof(float)), *sigma = malloc(CU * CV * sizeof(float));
-	float *line = malloc(NU * NV * sizeof(float));
+	float *scatter = test_memory(CU * CV * sizeof(float)), *sigma = test_memory(CU * CV * sizeof(float));
+	float *line = test_memory(NU * NV * sizeof(float));
 	const double *src = scan->views[0].src;
 	int middle, edge = 0;
 
-	assert_true(scatter && sigma && line);
 	assert_int_equal(phantom_project(&p, scan, 0, line, NULL), 0);
 	assert_int_equal(scatter_mc_view(m, scan, 0, &run, scatter, sigma, NULL), 0);
 	/* The row of cells through the shadow of the breast's middle. */
@@ -74,10 +73,6 @@ static void compute_row(size_t photons, struct scatter_row *row)
 		row->ratio[d] = s / 5 / (primary / n);
 		row->sigma[d] = sqrt(e) / 5 / (primary / n);
 	}
-	free(scatter);
-	free(sigma);
-	free(line);
-	scan_free(scan);
 	scatter_mc_free(m);
 }
 
@@ -155,7 +150,6 @@ TEST(test_thin_plate)
 	want = path * forward_part(80, 0.0169, 0.0063);
 	print_message("scatter of a thin plate %.5f, from integrals %.5f\n", sum, want);
 	assert_true(fabs(sum / want - 1) < 0.03);
-	scan_free(scan);
 	scatter_mc_free(m);
 }
 
@@ -181,7 +175,6 @@ TEST(test_collisions)
 	run.collisions = -1;
 	assert_int_equal(scatter_mc_view(m, scan, 0, &run, cells, NULL, NULL), -EINVAL);
 	scatter_mc_free(m);
-	scan_free(scan);
 }
 
 /* Voxels and shapes of the same object scatter alike, and the threads do not matter. */
@@ -207,7 +200,6 @@ TEST(test_voxels)
 	scatter_mc_free(m);
 	scatter_mc_free(of_voxels);
 	voxel_phantom_free(v);
-	scan_free(scan);
 }
 
 TEST(test_refused)
@@ -228,7 +220,6 @@ TEST(test_refused)
 	run.photons = 3;
 	assert_int_equal(scatter_mc_view(m, scan, 0, &run, scatter, NULL, NULL), -EINVAL);
 	scatter_mc_free(m);
-	scan_free(scan);
 }
 
 static int print_table(char **words __attribute__((unused)))
@@ -269,7 +260,7 @@ static int write_pencil(char **arg)
 	struct scatter_mc *m = object_of(&slab);
 	struct scatter_mc_run run = {
 		.cell = 4, .photons = 2000000, .seed = 1, .collisions = atoi(arg[4]), .beam = {198, 202, 198, 202}};
-	float *scatter = malloc(10000 * sizeof(*scatter));
+	float *scatter = test_memory(10000 * sizeof(*scatter));
 	const double *src = scan->views[0].src;
 	FILE *file = fopen(arg[5], "wb");
 	int rc;
@@ -280,8 +271,6 @@ static int write_pencil(char **arg)
 	for (int i = 0; i < 10000; i++)
 		scatter[i] *= (float)exp(slab.mu * thickness * sqrt(1 + slope * slope));
 	rc = fwrite(scatter, sizeof(*scatter), 10000, file) == 10000 ? 0 : 1;
-	free(scatter);
-	scan_free(scan);
 	scatter_mc_free(m);
 	return fclose(file) ? 1 : rc;
 }

@@ -24,11 +24,10 @@ struct scatter_case {
 /* n_points: at most 300, more than one batch. */
 static inline struct scatter_case *scatter_case(int n_points, struct scan_tof tof)
 {
-	struct scatter_case *c = calloc(1, sizeof(*c));
+	struct scatter_case *c = test_zeros(1, sizeof(*c));
 	uint32_t seed = 7;
 	int pair = 0;
 
-	assert_non_null(c);
 	c->grid = (struct grid){{13, 11, 9}, {12, 13, 15}, {-80, -70, -66}, false};
 	c->activity = fixture_floats(grid_size(&c->grid), 1, 0, 2);
 	c->mu = fixture_floats(grid_size(&c->grid), 2, 0, 0.015f);
@@ -63,29 +62,15 @@ static inline struct scatter_case *scatter_case(int n_points, struct scan_tof to
 	return c;
 }
 
-static inline void scatter_case_free(struct scatter_case *c)
-{
-	free(c->activity);
-	free(c->mu);
-	free(c);
-}
-
-/* Return the results; the caller frees them. */
 static inline float *scatter_pairs_of(struct device *dev, const struct scatter_spec *spec, const float *activity, const float *mu)
 {
 	size_t n = grid_size(spec->grid), results = spec->n_pairs * (size_t)(spec->tof.n > 0 ? spec->tof.n : 1);
-	struct buf x = fixture_upload(dev, activity, n), attenuation = fixture_upload(dev, mu, n), pairs;
+	struct buf x = fixture_upload(dev, activity, n), attenuation = fixture_upload(dev, mu, n),
+		   pairs = fixture_upload(dev, NULL, results);
 	struct err err = {0};
-	float *out;
 
-	assert_int_equal(dev->ops->alloc(dev, results, &pairs, NULL), 0);
-	if (dev->ops->scatter_pairs(spec, &x, &attenuation, &pairs, &err) < 0)
-		fail_msg("%s", err.msg);
-	out = fixture_download(&pairs);
-	buf_release(&x);
-	buf_release(&attenuation);
-	buf_release(&pairs);
-	return out;
+	assert_done(dev->ops->scatter_pairs(spec, &x, &attenuation, &pairs, &err), &err);
+	return fixture_download(&pairs);
 }
 
 #endif

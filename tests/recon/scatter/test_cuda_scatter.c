@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Single scatter simulation: the CUDA device compared with the CPU device. Skipped (exit code 77) without a CUDA device. */
-#include "recon/pet/michelogram.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 #include "tests/recon/scatter/scatter_fixture.h"
 #include "tests/test.h"
 
@@ -13,9 +13,8 @@ static const struct scan_tof tofs[] = {{0}, {33, 21.5, 13.6}, {3, 150, 20}, {9, 
 
 TEST(pairs_agree)
 {
-	struct device *cpu, *cuda = fixture_device(FIXTURE_CUDA, 0);
+	struct device *cpu = fixture_device(FIXTURE_CPU, 0), *cuda = fixture_device(FIXTURE_CUDA, 0);
 
-	assert_int_equal(device_cpu_open(0, &cpu, NULL), 0);
 	for (size_t t = 0; t < sizeof(tofs) / sizeof(tofs[0]); t++) {
 		struct scatter_case *c = scatter_case(300, tofs[t]);
 		int bins = tofs[t].n > 0 ? tofs[t].n : 1;
@@ -38,13 +37,7 @@ TEST(pairs_agree)
 		print_message("%d TOF bins: %.2g\n", tofs[t].n, worst);
 		assert_true(worst < DEVICE_TOL);
 		assert_memory_equal(b, again, SCATTER_PAIRS * (size_t)bins * sizeof(*b));
-		free(a);
-		free(b);
-		free(again);
-		scatter_case_free(c);
 	}
-	device_close(cpu);
-	device_close(cuda);
 }
 
 /* A whole simulation, with thousands of points and oblique planes. */
@@ -56,11 +49,10 @@ TEST(planes_agree)
 				.tof = {11, 50, 25}};
 	const struct grid g = {{30, 28, 12}, {10, 10, 8}, {-150, -140, -48}, true};
 	float *activity = fixture_floats(grid_size(&g), 1, 0, 2), *mu = fixture_floats(grid_size(&g), 2, 0, 0.01f), *out[2];
-	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), NULL};
+	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), fixture_device(FIXTURE_CPU, 0)};
 	int n;
 
-	assert_int_equal(device_cpu_open(0, &dev[1], NULL), 0);
-	assert_int_equal(michelogram_segments(12, 3, 11, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, 3, 11);
 	n = (int)michelogram_data_planes(&m);
 	for (int i = 0; i < 2; i++) {
 		struct single_scatter_report report;
@@ -68,17 +60,11 @@ TEST(planes_agree)
 
 		assert_int_equal(single_scatter_open(&m, &usual_window, dev[i], &s, NULL), 0);
 		assert_int_equal(single_scatter_run(s, &g, activity, mu, NULL, &report, NULL), 0);
-		out[i] = malloc(michelogram_size(&m) * sizeof(float));
+		out[i] = test_memory(michelogram_size(&m) * sizeof(float));
 		assert_int_equal(single_scatter_planes(s, 0, n, 2, out[i], NULL), 0);
 		single_scatter_close(s);
-		device_close(dev[i]);
 	}
 	assert_true(fixture_difference(out[0], out[1], michelogram_size(&m)) < DEVICE_TOL);
-	free(out[0]);
-	free(out[1]);
-	free(activity);
-	free(mu);
-	free(m.segments);
 }
 
 TESTS_NEED(device_cuda_count() > 0, "no CUDA device");

@@ -3,7 +3,7 @@
 #include "recon/core/scan.h"
 #include "recon/phantom/poisson.h"
 #include "recon/scatter/scatter_estimate.h"
-#include "tests/recon/dbt_fixture.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 #include "tests/test.h"
 
 #define RADIAL 73
@@ -28,7 +28,7 @@ static struct michelogram scanner(struct scan_tof tof)
 				.n_angles = ANGLES,
 				.tof = tof};
 
-	assert_int_equal(michelogram_segments(12, 5, 7, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, 5, 7);
 	return m;
 }
 
@@ -48,12 +48,12 @@ static struct arrays arrays(void)
 
 	a.planes = michelogram_planes(&a.m);
 	a.bins = a.planes * PLANE;
-	a.prompts = malloc(a.bins * sizeof(float));
+	a.prompts = test_memory(a.bins * sizeof(float));
 	a.background = fixture_floats(a.bins, 1, 1, 2);
 	a.norm = fixture_floats(a.bins, 2, 0.5f, 2);
-	a.attenuation = malloc(a.bins * sizeof(float));
+	a.attenuation = test_memory(a.bins * sizeof(float));
 	a.scatter = fixture_floats(a.bins, 3, 1, 3);
-	a.scale = malloc(a.planes * sizeof(float));
+	a.scale = test_memory(a.planes * sizeof(float));
 	for (size_t i = 0; i < a.bins; i++) {
 		int t = (int)(i % RADIAL);
 		bool inside = t >= 15 && t <= 25;
@@ -64,17 +64,6 @@ static struct arrays arrays(void)
 	a.data = (struct scatter_data){
 		.prompts = a.prompts, .background = a.background, .norm = a.norm, .attenuation = a.attenuation};
 	return a;
-}
-
-static void free_arrays(struct arrays *a)
-{
-	free(a->prompts);
-	free(a->background);
-	free(a->norm);
-	free(a->attenuation);
-	free(a->scatter);
-	free(a->scale);
-	free(a->m.segments);
 }
 
 /* Bins 11 .. 29 are the object and its margin of 4: what is in them does not count; the scale of 2 is found exactly. */
@@ -98,7 +87,6 @@ TEST(tails)
 	a.prompts[10 + 5 * PLANE] += 1000; /* the last bin outside: it does count */
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_true((double)a.scale[5] > 2.01);
-	free_arrays(&a);
 }
 
 /* A table and coils attenuate all rays: what is outside is beside the body alone. */
@@ -106,7 +94,7 @@ TEST(beside_the_body)
 {
 	struct arrays a = arrays();
 	struct scatter_scale_report report;
-	float *all = malloc(a.bins * sizeof(float));
+	float *all = test_memory(a.bins * sizeof(float));
 
 	for (size_t i = 0; i < a.bins; i++)
 		all[i] = 0.8f * a.attenuation[i];
@@ -118,8 +106,6 @@ TEST(beside_the_body)
 	a.data.body = NULL;
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_int_equal(report.without, (int)a.planes);
-	free(all);
-	free_arrays(&a);
 }
 
 /* Multiply the scatter of a plane's data; the object has these counts. */
@@ -153,7 +139,6 @@ TEST(limits)
 	assert_true((double)a.scale[9] < 1.9); /* its sums end with plane 12 */
 	assert_near((double)a.scale[15], 0.05, 1e-6);
 	assert_near((double)a.scale[first], 2, 1e-4); /* another segment */
-	free_arrays(&a);
 	a = arrays();
 	for (size_t i = 0; i < a.bins; i++)
 		a.attenuation[i] = i / PLANE == 7 ? 0.1f : a.attenuation[i];
@@ -165,7 +150,6 @@ TEST(limits)
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_int_equal(report.without, (int)a.planes);
 	assert_near((double)a.scale[0], 1, 0);
-	free_arrays(&a);
 }
 
 /* Without attenuation beyond z = 31 mm, whole rows are outside and have the counts of the object. The planes whose lines end
@@ -197,7 +181,6 @@ TEST(beyond)
 	assert_int_equal(report.beyond, n);
 	assert_int_equal(report.without, n);
 	assert_int_equal(report.doubtful, 0);
-	free_arrays(&a);
 }
 
 /* The object has fewer counts than the tails let expect: the scatter of neighbouring planes is no more than all they have, that
@@ -231,7 +214,6 @@ TEST(counts)
 	assert_true(report.most == 0 && report.least == 0 && report.mean == 0 && report.fraction == 0);
 	assert_int_equal(report.at_counts, (int)a.planes);
 	assert_int_equal(report.at_least, 0); /* all scales are below */
-	free_arrays(&a);
 	a = arrays();
 	for (size_t p = 0; p < 11; p++) { /* less than the background, where there is hardly any scatter: not worth a word */
 		for (size_t i = p * PLANE; i < (p + 1) * PLANE; i++)
@@ -241,7 +223,6 @@ TEST(counts)
 	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 2, a.scale, &report, NULL), 0);
 	assert_near((double)a.scale[4], 0, 0);
 	assert_int_equal(report.at_counts, 0);
-	free_arrays(&a);
 }
 
 /* Few counts: the tails of single planes are 8 and -4 times the simulation. The scales are near 2, not the mean of limited ones.
@@ -259,7 +240,6 @@ TEST(few_counts)
 		sum += (double)a.scale[p] / 16;
 	assert_near(sum, 2, 0.1);
 	assert_int_equal(report.at_least + report.at_most, 0);
-	free_arrays(&a);
 }
 
 #define EMPTY 5 /* planes at each end that the object does not reach */
@@ -276,9 +256,8 @@ static struct arrays short_object(const struct short_conf *conf, uint32_t seed)
 	const double counts = conf->counts;
 	struct arrays a = arrays();
 
-	free(a.m.segments);
 	a.m.scanner.rings = 24;
-	assert_int_equal(michelogram_segments(24, 3, 1, &a.m.segments, &a.m.n_segments, NULL), 0);
+	fixture_segments(&a.m, 3, 1);
 	a.planes = (size_t)a.m.segments[0].n_planes;
 	assert_int_equal(a.planes, 47);
 	assert_true(a.planes <= michelogram_planes(&a.m) && a.planes * PLANE <= a.bins);
@@ -320,7 +299,6 @@ TEST(short_objects)
 			assert_int_equal(r.doubtful, 0);
 			assert_true(r.doubtful_most == 0 && !r.doubtful_fraction);
 			high += r.most > SCATTER_SCALE_DOUBTFUL;
-			free_arrays(&a);
 		}
 		assert_true(counts[c] < 1 ? high > 0.9 * seeds : high < 0.3 * seeds);
 	}
@@ -351,7 +329,6 @@ TEST(doubtful)
 			assert_in_range(r.doubtful, cases[c].least, cases[c].most);
 			assert_true(r.doubtful_most > SCATTER_SCALE_DOUBTFUL && r.doubtful_most <= r.most);
 			assert_true(r.doubtful_fraction == cases[c].fraction);
-			free_arrays(&a);
 		}
 }
 
@@ -377,14 +354,14 @@ static void body(float *activity, float *mu)
 /* y = A x of a volume, in the order of the michelogram. */
 static void project(const struct michelogram *m, const float *x, struct device *dev, float *ret)
 {
+	TEST_BLOCK;
 	size_t n = grid_size(&fine), size, planes = michelogram_planes(m), tof = m->tof.n > 0 ? (size_t)m->tof.n : 1;
-	struct scan *scan;
+	int *plane;
+	struct scan *scan = fixture_michelogram_scan(m, 250, &plane);
 	struct buf bx, by;
 	struct linop *op;
 	float *y;
-	int *plane;
 
-	assert_int_equal(scan_create_michelogram(m, 250, NULL, &scan, &plane, NULL), 0);
 	size = scan_view_size(scan) * (size_t)scan->n_views;
 	bx = fixture_upload(dev, x, n);
 	by = fixture_upload(dev, NULL, size);
@@ -398,12 +375,6 @@ static void project(const struct michelogram *m, const float *x, struct device *
 
 		ret[((k * planes + (size_t)plane[u]) * ANGLES + v) * RADIAL + t] = y[i];
 	}
-	free(y);
-	free(plane);
-	linop_free(op);
-	scan_free(scan);
-	buf_release(&bx);
-	buf_release(&by);
 }
 
 /* An estimate that was stored as bytes has the same scales and planes to the bit; bytes of another one are refused. */
@@ -414,11 +385,12 @@ static void kept_is_the_same(const struct michelogram *m, const struct scatter_e
 	struct scatter_estimate_report found;
 	struct scatter_estimate_plan plan;
 	struct scatter_estimate again;
-	float *values = malloc(michelogram_size(m) * sizeof(*values));
+	float *values = test_memory(michelogram_size(m) * sizeof(*values));
 	struct err err = {0};
 	void *bytes;
 
 	assert_int_equal(scatter_estimate_pack(m, e, report, &bytes, &n, NULL), 0);
+	test_later(free, bytes);
 	assert_int_equal(n % sizeof(float), 0);
 	assert_int_equal(scatter_estimate_plan(m, conf, dev, &plan, NULL), 0);
 	assert_int_equal(n, plan.bytes_packed);
@@ -430,8 +402,6 @@ static void kept_is_the_same(const struct michelogram *m, const struct scatter_e
 	assert_true(found.outside == report->outside && found.seconds_image == 0 && found.simulation.points > 0);
 	scatter_estimate_clear(&again);
 	assert_int_equal(scatter_estimate_unpack(m, conf, dev, bytes, n - sizeof(float), &again, &found, &err), -EINVAL);
-	free(bytes);
-	free(values);
 }
 
 /* Data without noise, with norm and randoms, whose scatter is the simulation of the true image. */
@@ -450,13 +420,13 @@ static struct acquired acquire(struct device *dev)
 	struct single_scatter *s;
 
 	a.bins = michelogram_size(&a.plain);
-	a.activity = calloc(grid_size(&fine), sizeof(float));
-	a.mu = calloc(grid_size(&fine), sizeof(float));
-	a.prompts = malloc(a.bins * sizeof(float));
-	a.attenuation = malloc(a.bins * sizeof(float));
+	a.activity = test_zeros(grid_size(&fine), sizeof(float));
+	a.mu = test_zeros(grid_size(&fine), sizeof(float));
+	a.prompts = test_memory(a.bins * sizeof(float));
+	a.attenuation = test_memory(a.bins * sizeof(float));
 	a.background = fixture_floats(a.bins, 5, 5, 6);
 	a.norm = fixture_floats(a.bins, 6, 0.6f, 1.4f);
-	a.truth = malloc(a.bins * sizeof(float));
+	a.truth = test_memory(a.bins * sizeof(float));
 	body(a.activity, a.mu);
 	project(&a.plain, a.mu, dev, a.attenuation);
 	project(&a.plain, a.activity, dev, a.prompts);
@@ -474,18 +444,6 @@ static struct acquired acquire(struct device *dev)
 	return a;
 }
 
-static void free_acquired(struct acquired *a)
-{
-	free(a->activity);
-	free(a->mu);
-	free(a->prompts);
-	free(a->attenuation);
-	free(a->background);
-	free(a->norm);
-	free(a->truth);
-	free(a->plain.segments);
-}
-
 /* The estimate finds the scatter, within the errors of the coarse image; more closely with more iterations. */
 TEST(closed_loop)
 {
@@ -495,7 +453,7 @@ TEST(closed_loop)
 	for (int tof = 0; tof < 2; tof++) {
 		struct michelogram m = scanner(tof ? (struct scan_tof){17, 45, 25} : (struct scan_tof){0});
 		size_t bins = a.bins;
-		float *found = malloc(michelogram_size(&m) * sizeof(float));
+		float *found = test_memory(michelogram_size(&m) * sizeof(float));
 		struct scatter_estimate_conf conf = {.simulation = window(), .fov_radius = 200, .threads = 2};
 		double gap[2] = {0};
 
@@ -525,11 +483,7 @@ TEST(closed_loop)
 		}
 		assert_true(gap[1] < 0.025);
 		assert_true(gap[1] < gap[0]);
-		free(found);
-		free(m.segments);
 	}
-	free_acquired(&a);
-	device_close(dev);
 }
 
 /* Damages of the data. */
@@ -569,7 +523,7 @@ TEST(hostile)
 
 	for (size_t d = 0; d < sizeof(damages) / sizeof(damages[0]); d++) {
 		struct acquired a = acquire(dev);
-		float *found = malloc(a.bins * sizeof(float));
+		float *found = test_memory(a.bins * sizeof(float));
 		struct scatter_estimate_conf conf = {.simulation = window(), .fov_radius = 200, .threads = 2, .iterations = 3};
 		struct scatter_estimate_report r;
 		struct scatter_estimate e;
@@ -592,10 +546,7 @@ TEST(hostile)
 		assert_near(scatter / net, r.scale.fraction, 1e-4);
 		assert_true(r.scale.at_counts > 0 || r.scale.at_most > 0);
 		scatter_estimate_clear(&e);
-		free(found);
-		free_acquired(&a);
 	}
-	device_close(dev);
 }
 
 /* ---- memory, progress, cancelling ---- */
@@ -650,8 +601,8 @@ static int estimate_with(struct device *dev, struct scan_tof tof, struct watch *
 	const struct monitor monitor = {watch, watch_progress, watch_cancelled, NULL, NULL};
 	const struct scatter_estimate_conf conf = {.simulation = window(), .fov_radius = 200, .threads = 2, .iterations = 1};
 	size_t voxels = grid_size(&fine), bins = michelogram_size(&plain);
-	float *activity = calloc(voxels, sizeof(float)), *mu = calloc(voxels, sizeof(float)),
-	      *prompts = malloc(bins * sizeof(float)), *attenuation = malloc(bins * sizeof(float)),
+	float *activity = test_zeros(voxels, sizeof(float)), *mu = test_zeros(voxels, sizeof(float)),
+	      *prompts = test_memory(bins * sizeof(float)), *attenuation = test_memory(bins * sizeof(float)),
 	      *background = fixture_floats(bins, 5, 5, 6);
 	const struct scatter_data data = {prompts, background, NULL, attenuation};
 	struct scatter_estimate_report report = {0};
@@ -670,13 +621,6 @@ static int estimate_with(struct device *dev, struct scan_tof tof, struct watch *
 	r = scatter_estimate(&m, &conf, &data, &fine, mu, dev, &monitor, &e, &report, NULL);
 	*ret_pairs = report.simulation.pairs;
 	scatter_estimate_clear(&e);
-	free(activity);
-	free(mu);
-	free(prompts);
-	free(attenuation);
-	free(background);
-	free(plain.segments);
-	free(m.segments);
 	return r;
 }
 
@@ -713,7 +657,6 @@ TEST(memory_is_planned)
 	assert_true(plan[1].bytes_host > plan[0].bytes_host);
 	assert_true(plan[1].bytes_device > plan[0].bytes_device);
 	dev->ops = ops;
-	device_close(dev);
 }
 
 /* It ends at whatever moment it is cancelled. */
@@ -731,5 +674,4 @@ TEST(cancelled)
 		assert_int_equal(estimate_with(dev, (struct scan_tof){0}, &watch, &plan, &pairs), -ECANCELED);
 		assert_true(watch.calls <= at + 2);
 	}
-	device_close(dev);
 }

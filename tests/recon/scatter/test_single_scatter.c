@@ -3,6 +3,7 @@
  * gave, symmetries, time of flight, and how the samples converge. */
 #include "kernels/tof.h"
 #include "recon/scatter/single_scatter_internal.h"
+#include "tests/recon/pet/michelogram_fixture.h"
 #include "tests/recon/scatter/scatter_fixture.h"
 #include "tests/test.h"
 
@@ -151,7 +152,6 @@ TEST(formula)
 			struct device *dev = fixture_device(which, 2);
 
 			found[which] = scatter_pairs_of(dev, &c->spec, c->activity, c->mu);
-			device_close(dev);
 		}
 		for (int i = 0; i < SCATTER_PAIRS; i += 13) {
 			double most = 0, first, expected[64] = {0};
@@ -169,9 +169,6 @@ TEST(formula)
 						    most * (tofs[t].n ? 0.03 : 1e-4) + 1e-6);
 		}
 		assert_true(compared > 60);
-		for (int which = 0; which < FIXTURE_DEVICES; which++)
-			free(found[which]);
-		scatter_case_free(c);
 	}
 }
 
@@ -189,10 +186,8 @@ TEST(one_point)
 	/* the point at the origin; A at (300, 0, 0), B at an angle of scatter of 45 degrees */
 	memset(c->activity, 0, grid_size(&c->grid) * sizeof(float));
 	c->grid = (struct grid){{151, 3, 3}, {1, 1, 1}, {-0.5, -1.5, -1.5}, false};
-	free(c->activity);
-	free(c->mu);
-	c->activity = calloc(grid_size(&c->grid), sizeof(float));
-	c->mu = calloc(grid_size(&c->grid), sizeof(float));
+	c->activity = test_zeros(grid_size(&c->grid), sizeof(float));
+	c->mu = test_zeros(grid_size(&c->grid), sizeof(float));
 	c->activity[60 + 151 * (1 + 3 * 1)] = 5;
 	memcpy(c->points[0], (float[]){0, 0, 0, 100}, sizeof(c->points[0]));
 	memcpy(c->detectors[0], (float[]){300, 0, 0, -1, 0, 0}, sizeof(c->detectors[0]));
@@ -212,9 +207,6 @@ TEST(one_point)
 	assert_near(sum[1], sum[0], 1e-5 * sum[0]);
 	assert_near(mean[0] / sum[0], source + 0.5 * (200 - 300), 0.05);
 	assert_near(mean[1] / sum[1], -(source + 0.5 * (200 - 300)), 0.05);
-	free(found);
-	scatter_case_free(c);
-	device_close(dev);
 }
 
 /* Detectors exchanged: the same, with the TOF bins in the opposite order. The sum over TOF bins that cover everything is the
@@ -245,10 +237,6 @@ TEST(reciprocity_and_sum)
 			}
 			assert_near(sum, (double)plain[one], 1e-5 * (double)most);
 		}
-	free(found);
-	free(plain);
-	scatter_case_free(c);
-	device_close(dev);
 }
 
 /* ---- a uniform sphere inside a sphere of detectors ---- */
@@ -261,7 +249,7 @@ TEST(reciprocity_and_sum)
 /* A uniform ball: activity 1, mu MU; voxels at its surface have the share that is inside. */
 static float *ball(const struct grid *g)
 {
-	float *x = malloc(grid_size(g) * sizeof(*x));
+	float *x = test_memory(grid_size(g) * sizeof(*x));
 
 	for (int k = 0; k < g->n[2]; k++)
 		for (int j = 0; j < g->n[1]; j++)
@@ -287,9 +275,11 @@ TEST(sphere)
 	const struct single_scatter_conf sharp = {.energy_low = 425, .energy_high = 1e4, .energy_resolution = 0.01};
 	const struct grid g = {{40, 40, 40}, {5.25, 5.25, 5.25}, {-105, -105, -105}, false};
 	const double volume = 4.0 / 3 * M_PI * SPHERE * SPHERE * SPHERE, area = 4 * M_PI * AROUND * AROUND / BALL;
-	float(*detectors)[6] = malloc(BALL * sizeof(*detectors)), (*angles)[2] = malloc((SCATTER_ANGLES + 1) * sizeof(*angles));
-	float(*points)[4] = malloc(2000 * sizeof(*points)), *activity = ball(&g), *mu = malloc(grid_size(&g) * sizeof(float));
-	int32_t(*pairs)[2] = malloc(BALL * (BALL - 1) / 2 * sizeof(*pairs));
+	float(*detectors)[6] = test_memory(BALL * sizeof(*detectors)),
+	(*angles)[2] = test_memory((SCATTER_ANGLES + 1) * sizeof(*angles));
+	float(*points)[4] = test_memory(2000 * sizeof(*points)), *activity = ball(&g),
+	*mu = test_memory(grid_size(&g) * sizeof(float));
+	int32_t(*pairs)[2] = test_memory(BALL * (BALL - 1) / 2 * sizeof(*pairs));
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct scatter_spec spec = {.grid = &g,
 				    .n_detectors = BALL,
@@ -349,14 +339,6 @@ TEST(sphere)
 	print_message("trues %.4f, scatter %.4f\n", trues, scatter);
 	assert_near(trues, 0.2557, 0.002);
 	assert_near(scatter, 0.0854, 0.001);
-	free(found);
-	free(activity);
-	free(mu);
-	free(pairs);
-	free(points);
-	free(detectors);
-	free(angles);
-	device_close(dev);
 }
 
 /* ---- whole sinograms ---- */
@@ -369,7 +351,7 @@ static struct michelogram scanner(struct scan_tof tof)
 				.n_angles = 32,
 				.tof = tof};
 
-	assert_int_equal(michelogram_segments(25, 9, 22, &m.segments, &m.n_segments, NULL), 0);
+	fixture_segments(&m, 9, 22);
 	return m;
 }
 
@@ -380,7 +362,7 @@ static const struct grid body_grid = {{40, 40, 25}, {8, 8, 8}, {-160, -160, -100
 static void body(bool symmetric, float **ret_activity, float **ret_mu)
 {
 	const struct grid *g = &body_grid;
-	float *activity = calloc(grid_size(g), sizeof(float)), *mu = calloc(grid_size(g), sizeof(float));
+	float *activity = test_zeros(grid_size(g), sizeof(float)), *mu = test_zeros(grid_size(g), sizeof(float));
 
 	for (int k = 0; k < g->n[2]; k++)
 		for (int j = 0; j < g->n[1]; j++)
@@ -423,7 +405,7 @@ static float *planes_of(const struct michelogram *m, const struct single_scatter
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct single_scatter_report report;
 	struct single_scatter *s;
-	float *activity, *mu, *out = malloc(michelogram_size(m) * sizeof(*out));
+	float *activity, *mu, *out = test_memory(michelogram_size(m) * sizeof(*out));
 
 	body(symmetric, &activity, &mu);
 	assert_int_equal(single_scatter_open(m, conf, dev, &s, NULL), 0);
@@ -434,9 +416,6 @@ static float *planes_of(const struct michelogram *m, const struct single_scatter
 	print_message("%zu points, %zu pairs, %.2f s\n", report.points, report.pairs, report.seconds);
 	check_values(s, m, out);
 	single_scatter_close(s);
-	free(activity);
-	free(mu);
-	device_close(dev);
 	return out;
 }
 
@@ -481,13 +460,6 @@ TEST(convergence)
 	assert_true(rms_gap(usual, fine, n) < 0.5 * rms_gap(coarse, fine, n));
 	assert_true(rms_gap(seeded, points, n) < 0.027);
 	assert_true(rms_gap(points, dense, n) < 0.013);
-	free(fine);
-	free(usual);
-	free(coarse);
-	free(points);
-	free(seeded);
-	free(dense);
-	free(m.segments);
 }
 
 /* In tier 1 with a third of the pairs. */
@@ -526,8 +498,6 @@ TEST(symmetry)
 		for (size_t i = 0; i < size; i++)
 			assert_near((double)plane[i], mean[i % 81], 0.06 * most);
 	}
-	free(planes);
-	free(m.segments);
 }
 
 /* The TOF bins of every bin add up to its value without time of flight, point by point: two batches of points are enough. So does
@@ -555,10 +525,6 @@ TEST(planes_tof_sum)
 		assert_near(sum, (double)plain[i], 1e-5 * (double)most);
 		assert_near((double)one[i], (double)plain[i], 1e-5 * (double)most);
 	}
-	free(found);
-	free(plain);
-	free(one);
-	free(m.segments);
 }
 
 /* A bin whose ends are sampled detectors of sampled rings has exactly the value of that pair, in its TOF bin: oblique planes of
@@ -582,13 +548,14 @@ TEST(bins_are_pairs)
 	struct single_scatter *s;
 	float(*points)[4];
 
-	assert_int_equal(michelogram_segments(3, 1, 2, &m.segments, &m.n_segments, NULL), 0);
-	out = malloc(michelogram_size(&m) * sizeof(*out));
+	fixture_segments(&m, 1, 2);
+	out = test_memory(michelogram_size(&m) * sizeof(*out));
 	assert_int_equal(single_scatter_open(&m, &conf, dev, &s, NULL), 0);
 	assert_int_equal(single_scatter_run(s, &g, activity, mu, NULL, &report, NULL), 0);
 	assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_data_planes(&m), 1, out, NULL), 0);
 	c->spec.grid = &g;
 	assert_int_equal(single_scatter_points(&conf, &g, mu, &points, &c->spec.n_points, NULL), 0);
+	test_later(free, points);
 	assert_int_equal(report.points, c->spec.n_points);
 	c->spec.points = (const float(*)[4])points;
 	c->spec.n_detectors = 2;
@@ -614,14 +581,6 @@ TEST(bins_are_pairs)
 			assert_near((double)out[((k * 9 + plane) * 32 + (size_t)angle) * 31 + (size_t)radial],
 				    (double)expected[k], 2e-4 * (double)expected[7]);
 		assert_true(expected[7] > 0);
-		free(expected);
 	}
-	free(points);
-	free(out);
-	free(activity);
-	free(mu);
 	single_scatter_close(s);
-	scatter_case_free(c);
-	free(m.segments);
-	device_close(dev);
 }
