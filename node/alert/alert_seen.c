@@ -89,9 +89,9 @@ int alert_list_fill(struct alert_list *l, const struct node_problems *problems, 
 	for (size_t i = 0; ret == 0 && i < problems->n; i++)
 		if (is_told(&problems->list[i]))
 			ret = add_problem(l, &problems->list[i], err);
-	for (size_t i = 0; ret == 0 && jobs && i < jobs->n; i++)
-		if (node_facts_job_needs_attention(jobs->list[i]))
-			ret = add_case(l, jobs->list[i], err);
+	for (size_t i = 0; ret == 0 && jobs && i < jobs->n_open; i++)
+		if (node_facts_job_needs_attention(jobs->open[i]))
+			ret = add_case(l, jobs->open[i], err);
 	for (size_t i = 0; ret == 0 && !jobs && i < before->n; i++)
 		if (before->items[i].job && before->items[i].ended == 0)
 			ret = keep_case(l, &before->items[i], err);

@@ -103,9 +103,7 @@ static int open_result(struct journal *j, const struct job_view *v, json_t *open
 /* Return true if a first job has a job for this further protocol. Such jobs are opened soon after it. */
 static bool has_result(const struct jobs *jobs, const struct job_view *v, const char *protocol)
 {
-	for (size_t i = jobs_first(jobs, v->id + 1); i < jobs->n; i++) {
-		const struct job_view *o = jobs->list[i];
-
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o)) {
 		if (o->other.of == v->id && o->other.redo_of == 0 && case_results_same(o, v) &&
 		    !strcmp(o->other.protocol, protocol))
 			return true;
@@ -116,14 +114,13 @@ static bool has_result(const struct jobs *jobs, const struct job_view *v, const 
 /* Return the newest job for this protocol of earlier revisions of the case, or of fewer instances of v; NULL: none. */
 static const struct job_view *find_earlier(const struct jobs *jobs, const struct job_view *v, const char *protocol)
 {
-	for (size_t i = jobs->n; i-- > 0;) {
-		const struct job_view *o = jobs->list[i];
+	const struct job_view *newest = NULL;
 
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o))
 		if (o->other.of > 0 && o->other.of <= v->id && o->other.redo_of == 0 && !strcmp(o->other.protocol, protocol) &&
-		    !strcmp(o->key, v->key))
-			return o;
-	}
-	return NULL;
+		    !strcmp(o->key, v->key) && (!newest || o->id > newest->id))
+			newest = o;
+	return newest;
 }
 
 int case_results_open_next(struct journal *j, const struct jobs *jobs, const struct job_view *v, double now, struct err *err)
@@ -160,8 +157,8 @@ bool case_results_is_replaced(const struct jobs *jobs, const struct job_view *v)
 	if (v->other.of == 0 || v->other.redo_of > 0 ||
 	    (v->state != JOB_COLLECTING && v->state != JOB_HELD && v->state != JOB_READY))
 		return false;
-	for (size_t i = jobs_first(jobs, v->id + 1); i < jobs->n; i++)
-		if (jobs->list[i]->revision_of == v->id && jobs->list[i]->other.of > 0)
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o))
+		if (o->revision_of == v->id && o->other.of > 0)
 			return true;
 	return false;
 }

@@ -99,9 +99,8 @@ static int list_images(struct journal *j, const struct job_view *v, bool newer, 
 
 static bool was_reconstructed(const struct jobs *jobs, const struct job_view *v)
 {
-	for (size_t i = 0; i < jobs->n; i++)
-		if (!strcmp(jobs->list[i]->key, v->key) && jobs->list[i]->reconstructed > 0 &&
-		    jobs->list[i]->state != JOB_CLEANED)
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o))
+		if (!strcmp(o->key, v->key) && o->reconstructed > 0 && o->state != JOB_CLEANED)
 			return true;
 	return false;
 }

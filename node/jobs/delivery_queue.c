@@ -20,18 +20,33 @@ bool job_send_is_queued(const struct job_view *v, const struct job_send *s, bool
 	return s->state == SEND_DUE || (s->state == SEND_STORED && !(s->transaction[0] && s->accepted));
 }
 
-double delivery_queue_reached(const struct jobs *jobs, const char *destination, double now)
+/* The last time in these jobs. */
+static double last_reached(struct job_view *const *list, size_t n, const char *destination, double now)
 {
 	double last = 0;
 
-	for (size_t i = 0; i < jobs->n; i++)
-		for (size_t k = 0; k < jobs->list[i]->n_sends; k++) {
-			const struct job_send *s = &jobs->list[i]->sends[k];
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < list[i]->n_sends; k++) {
+			const struct job_send *s = &list[i]->sends[k];
 
-			if (s->since <= 0 && s->status[0] && s->time > last && s->time <= now &&
-			    !strcmp(s->destination, destination))
+			if (job_send_has_reached(s) && s->time > last && s->time <= now && !strcmp(s->destination, destination))
 				last = s->time;
 		}
+	return last;
+}
+
+double delivery_queue_reached(const struct jobs *jobs, const char *destination, double now)
+{
+	double last = last_reached(jobs->open, jobs->n_open, destination, now);
+
+	for (size_t i = 0; i < jobs->n_reached; i++) {
+		const struct jobs_reached *r = &jobs->reached[i];
+
+		if (strcmp(r->destination, destination) != 0 || r->reached <= last)
+			continue;
+		/* after the clock was set back, an earlier time of a settled job counts */
+		last = r->reached <= now ? r->reached : last_reached(jobs->list, jobs->n, destination, now);
+	}
 	return last;
 }
 
@@ -65,14 +80,14 @@ void delivery_queue_update(struct jobs *jobs)
 	struct queue queues[QUEUES_MAX];
 	size_t n = 0;
 
-	for (size_t i = 0; i < jobs->n; i++)
-		for (size_t k = 0; k < jobs->list[i]->n_sends; k++)
-			n = add_blocked(jobs, queues, n, jobs->list[i], &jobs->list[i]->sends[k]);
-	for (size_t i = 0; i < jobs->n; i++)
-		for (size_t k = 0; k < jobs->list[i]->n_sends; k++) {
-			struct job_send *s = &jobs->list[i]->sends[k];
+	for (size_t i = 0; i < jobs->n_open; i++)
+		for (size_t k = 0; k < jobs->open[i]->n_sends; k++)
+			n = add_blocked(jobs, queues, n, jobs->open[i], &jobs->open[i]->sends[k]);
+	for (size_t i = 0; i < jobs->n_open; i++)
+		for (size_t k = 0; k < jobs->open[i]->n_sends; k++) {
+			struct job_send *s = &jobs->open[i]->sends[k];
 			const struct queue *queue;
-			bool commit, waits = job_send_is_queued(jobs->list[i], s, &commit);
+			bool commit, waits = job_send_is_queued(jobs->open[i], s, &commit);
 
 			/* A send that failed itself has its own reason; one that a person requested does not wait. */
 			waits = waits && !s->immediate && !(s->since > 0);

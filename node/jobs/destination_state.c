@@ -52,6 +52,16 @@ static void add_send(struct states *s, const struct job_view *v, const struct jo
 	}
 }
 
+/* Settled jobs wait for no destination: what counts is when one of them got an object. */
+static void add_settled(struct states *s, const struct jobs *jobs)
+{
+	for (size_t i = 0; i < s->n; i++)
+		for (size_t k = 0; k < jobs->n_reached; k++)
+			if (!strcmp(s->list[i].name, jobs->reached[k].destination) &&
+			    jobs->reached[k].sent > s->list[i].last_sent)
+				s->list[i].last_sent = jobs->reached[k].sent;
+}
+
 size_t destination_states(const struct config *config, const struct jobs *jobs,
 			  struct destination_state ret_list[DESTINATION_STATES_MAX])
 {
@@ -59,9 +69,10 @@ size_t destination_states(const struct config *config, const struct jobs *jobs,
 
 	for (size_t i = 0; i < config->n_destinations; i++)
 		find_entry(&s, config->destinations[i].name);
-	for (size_t i = 0; i < jobs->n; i++)
-		for (size_t k = 0; k < jobs->list[i]->n_sends; k++)
-			add_send(&s, jobs->list[i], &jobs->list[i]->sends[k]);
+	for (size_t i = 0; i < jobs->n_open; i++)
+		for (size_t k = 0; k < jobs->open[i]->n_sends; k++)
+			add_send(&s, jobs->open[i], &jobs->open[i]->sends[k]);
+	add_settled(&s, jobs);
 	for (size_t i = 0; i < s.n; i++)
 		s.list[i].down =
 			s.list[i].waiting > 0 && s.list[i].last_failed > 0 && s.list[i].last_failed >= s.list[i].last_sent;

@@ -2,6 +2,8 @@
 /* jobs.c - replay events into a view in memory.
  *
  * - The state is computed by job_next() only; the details add what reports and the scheduler need.
+ * - What is done at each wake-up of the node goes through the open jobs, and those of one case are found by an index, so that its
+ * cost does not grow with the number of cases ever.
  * - A detail that is not a JSON object, or lacks a member that its event needs, makes the job JOB_IMPOSSIBLE, because an action
  * on incomplete data would be a guess.
  */
@@ -9,6 +11,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,21 +28,33 @@ static void set_text(char *ret, size_t size, const char *text)
 	snprintf(ret, size, "%s", text ? text : "");
 }
 
-/* ---- the list ---- */
+/* ---- the lists ---- */
 
-size_t jobs_first(const struct jobs *jobs, int64_t id)
+static size_t find_first(struct job_view *const *list, size_t n, int64_t id)
 {
-	size_t lo = 0, hi = jobs->n;
+	size_t lo = 0, hi = n;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (jobs->list[mid]->id < id)
+		if (list[mid]->id < id)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	return lo;
+}
+
+size_t jobs_first(const struct jobs *jobs, int64_t id)
+{
+	return find_first(jobs->list, jobs->n, id);
+}
+
+struct job_view *jobs_next_open(const struct jobs *jobs, int64_t after)
+{
+	size_t at = find_first(jobs->open, jobs->n_open, after + 1);
+
+	return at < jobs->n_open ? jobs->open[at] : NULL;
 }
 
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id)
@@ -65,13 +80,33 @@ static void view_free(struct job_view *v)
 	free(v);
 }
 
+/* Insert a view into a list by its id. false: no memory. */
+static bool insert_view(struct job_view ***list, size_t *n, size_t *capacity, struct job_view *v)
+{
+	size_t at = find_first(*list, *n, v->id);
+
+	if (at < *n && (*list)[at] == v)
+		return true;
+	if (!list_grow(list, *n, capacity, sizeof(**list)))
+		return false;
+	memmove(&(*list)[at + 1], &(*list)[at], (*n - at) * sizeof(**list));
+	(*list)[at] = v;
+	(*n)++;
+	return true;
+}
+
+static void remove_view(struct job_view **list, size_t *n, const struct job_view *v)
+{
+	size_t at = find_first(list, *n, v->id);
+
+	if (at < *n && list[at] == v)
+		memmove(&list[at], &list[at + 1], (--*n - at) * sizeof(list[0]));
+}
+
 static struct job_view *view_add(struct jobs *jobs, int64_t id)
 {
-	size_t at = jobs_first(jobs, id);
 	struct job_view *v;
 
-	if (!list_grow(&jobs->list, jobs->n, &jobs->capacity, sizeof(*jobs->list)))
-		return NULL;
 	v = calloc(1, sizeof(*v));
 	if (!v)
 		return NULL;
@@ -82,9 +117,10 @@ static struct job_view *view_add(struct jobs *jobs, int64_t id)
 	}
 	v->id = id;
 	v->revision = v->other.number = 1;
-	memmove(&jobs->list[at + 1], &jobs->list[at], (jobs->n - at) * sizeof(jobs->list[0]));
-	jobs->list[at] = v;
-	jobs->n++;
+	if (!insert_view(&jobs->list, &jobs->n, &jobs->capacity, v)) {
+		view_free(v);
+		return NULL;
+	}
 	return v;
 }
 
@@ -93,6 +129,10 @@ void jobs_clear(struct jobs *jobs)
 	for (size_t i = 0; i < jobs->n; i++)
 		view_free(jobs->list[i]);
 	free(jobs->list);
+	free(jobs->open);
+	free(jobs->reached);
+	jobs_index_clear(&jobs->by_study);
+	jobs_index_clear(&jobs->by_series);
 	memset(jobs, 0, sizeof(*jobs));
 }
 
@@ -120,21 +160,54 @@ size_t jobs_free_lists(struct jobs *jobs, double before)
 
 void jobs_remove(struct jobs *jobs, int64_t id)
 {
-	size_t at = jobs_first(jobs, id);
+	struct job_view *v = jobs_find(jobs, id);
 
-	if (at >= jobs->n || jobs->list[at]->id != id)
+	if (!v)
 		return;
-	view_free(jobs->list[at]);
-	jobs->n--;
-	memmove(&jobs->list[at], &jobs->list[at + 1], (jobs->n - at) * sizeof(jobs->list[0]));
+	jobs_index_remove(&jobs->by_study, &v->study_link);
+	jobs_index_remove(&jobs->by_series, &v->series_link);
+	remove_view(jobs->open, &jobs->n_open, v);
+	remove_view(jobs->list, &jobs->n, v);
+	view_free(v);
 }
 
-struct job_view *jobs_latest(const struct jobs *jobs, const char *key)
+/* ---- the jobs of a study and of a series ---- */
+
+#define VIEW_OF(link, member) ((link) ? (struct job_view *)((char *)(link)-offsetof(struct job_view, member)) : NULL)
+
+struct job_view *jobs_of_study(const struct jobs *jobs, const char *key)
 {
-	for (size_t i = jobs->n; i-- > 0;)
-		if (jobs->list[i]->other.of == 0 && !strcmp(jobs->list[i]->key, key))
-			return jobs->list[i];
-	return NULL;
+	struct jobs_link *link = jobs_index_find(&jobs->by_study, jobs_index_hash(key, 0));
+
+	return VIEW_OF(link, study_link);
+}
+
+struct job_view *jobs_of_series(const struct jobs *jobs, const char *key)
+{
+	struct jobs_link *link = jobs_index_find(&jobs->by_series, jobs_index_hash(key, 1));
+
+	return VIEW_OF(link, series_link);
+}
+
+struct job_view *jobs_before_in_study(const struct job_view *v)
+{
+	struct jobs_link *link = jobs_index_before(&v->study_link);
+
+	return VIEW_OF(link, study_link);
+}
+
+struct job_view *jobs_before_in_series(const struct job_view *v)
+{
+	struct jobs_link *link = jobs_index_before(&v->series_link);
+
+	return VIEW_OF(link, series_link);
+}
+
+static bool add_to_indexes(struct jobs *jobs, struct job_view *v)
+{
+	v->study_link.hash = jobs_index_hash(v->key, 0);
+	v->series_link.hash = jobs_index_hash(v->key, 1);
+	return jobs_index_add(&jobs->by_study, &v->study_link) && jobs_index_add(&jobs->by_series, &v->series_link);
 }
 
 static bool lacks_instances(const struct job_view *v)
@@ -150,8 +223,8 @@ void jobs_frames_text(const struct jobs *jobs, const struct job_view *v, char *r
 	long files = v->members.instances, frames = 1;
 
 	ret_text[0] = '\0';
-	for (size_t i = 0; lacks_instances(v) && i < jobs->n; i++) {
-		const struct job_view *other = jobs->list[i];
+	for (size_t i = 0; lacks_instances(v) && i < jobs->n_open; i++) {
+		const struct job_view *other = jobs->open[i];
 
 		if (other->other.of == 0 && lacks_instances(other) && kind_keys_differ_in_frame(kind, v->key, other->key)) {
 			files += other->members.instances;
@@ -464,15 +537,71 @@ static void quarantine_job(struct job_view *v, const struct event_row *row, cons
 	snprintf(v->reason, sizeof(v->reason), "journal row %lld: %s", (long long)row->seq, why);
 }
 
+/* ---- settled jobs ---- */
+
+static bool is_settled(const struct job_view *v)
+{
+	return v->state == JOB_CLEANED || (v->state == JOB_DELIVERED && (!v->further || v->further_open));
+}
+
+/* Return the entry of a destination, a new one if there is none; NULL: no memory. */
+static struct jobs_reached *get_reached(struct jobs *jobs, const char *destination)
+{
+	for (size_t i = 0; i < jobs->n_reached; i++)
+		if (!strcmp(jobs->reached[i].destination, destination))
+			return &jobs->reached[i];
+	if (!list_grow(&jobs->reached, jobs->n_reached, &jobs->reached_capacity, sizeof(*jobs->reached)))
+		return NULL;
+	jobs->reached[jobs->n_reached] = (struct jobs_reached){.reached = 0};
+	set_text(jobs->reached[jobs->n_reached].destination, CONFIG_NAME_SIZE, destination);
+	return &jobs->reached[jobs->n_reached++];
+}
+
+bool job_send_has_reached(const struct job_send *s)
+{
+	return s->since <= 0 && s->status[0];
+}
+
+/* Keep what the deliveries of a job that settles say about its destinations. false: no memory. */
+static bool keep_reached(struct jobs *jobs, struct job_view *v)
+{
+	for (size_t i = 0; i < v->n_sends; i++) {
+		struct job_send *s = &v->sends[i];
+		struct jobs_reached *r = get_reached(jobs, s->destination);
+
+		if (!r)
+			return false;
+		if (job_send_has_reached(s) && s->time > r->reached)
+			r->reached = s->time;
+		if (s->state == SEND_DONE && s->time > r->sent)
+			r->sent = s->time;
+		s->blocked_by = NULL; /* delivery_queue_update() no longer sets it */
+	}
+	return true;
+}
+
+static void observe_one(struct job_view *v, double now)
+{
+	assemble_clamp_time(&v->members, now);
+	if (v->finished > 0 && (v->seen <= 0 || v->seen > now))
+		v->seen = now;
+}
+
 void jobs_observe_clock(struct jobs *jobs, double now)
 {
-	for (size_t i = 0; i < jobs->n; i++) {
-		struct job_view *v = jobs->list[i];
+	size_t open = 0;
 
-		assemble_clamp_time(&v->members, now);
-		if (v->finished > 0 && (v->seen <= 0 || v->seen > now))
-			v->seen = now;
+	for (size_t i = 0; now < jobs->observed && i < jobs->n; i++) /* the clock was set back: also the settled ones */
+		observe_one(jobs->list[i], now);
+	jobs->observed = now;
+	for (size_t i = 0; i < jobs->n_open; i++) {
+		struct job_view *v = jobs->open[i];
+
+		observe_one(v, now);
+		if (!is_settled(v) || !keep_reached(jobs, v))
+			jobs->open[open++] = v;
 	}
+	jobs->n_open = open;
 }
 
 int jobs_apply(struct jobs *jobs, const struct event_row *row)
@@ -487,8 +616,9 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row)
 		jobs->last_seq = row->seq;
 	if (!v)
 		v = view_add(jobs, row->job);
-	if (!v)
+	if (!v || !insert_view(&jobs->open, &jobs->n_open, &jobs->open_capacity, v))
 		return -ENOMEM;
+	v->seq = row->seq;
 	v->changed = row->time;
 	if (v->state == JOB_IMPOSSIBLE)
 		return 0; /* keep the first reason */
@@ -506,6 +636,8 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row)
 	v->state = next;
 	detail = json_loads(row->detail, JSON_REJECT_DUPLICATES, NULL);
 	ret = json_is_object(detail) ? fill_in(v, detail, row) : -EBADMSG;
+	if (ret == 0 && row->event == EVENT_OPENED && !add_to_indexes(jobs, v))
+		ret = -ENOMEM;
 	if (ret == -EBADMSG) {
 		snprintf(why, sizeof(why), "the detail of event '%s' cannot be read", job_event_name(row->event));
 		quarantine_job(v, row, why);
@@ -523,6 +655,14 @@ static int apply_each(void *ctx, const struct event_row *row)
 int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err)
 {
 	int ret = journal_replay(j, job, jobs->last_seq, apply_each, jobs, err);
+
+	return ret == -ENOMEM && err && !err->code ? err_set(err, ENOMEM, "no memory for the jobs") : ret;
+}
+
+int jobs_refresh_one(struct jobs *jobs, struct journal *j, int64_t job, struct err *err)
+{
+	const struct job_view *v = jobs_find(jobs, job);
+	int ret = journal_replay(j, job, v ? v->seq : 0, apply_each, jobs, err);
 
 	return ret == -ENOMEM && err && !err->code ? err_set(err, ENOMEM, "no memory for the jobs") : ret;
 }

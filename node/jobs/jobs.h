@@ -15,6 +15,7 @@
 #include "dicom/object/patient.h"
 #include "node/config/config.h"
 #include "node/jobs/assemble.h"
+#include "node/jobs/jobs_index.h"
 #include "node/jobs/other_result.h"
 #include "node/store/job.h"
 #include "node/store/journal.h"
@@ -70,9 +71,10 @@ struct job_send {			     /* the delivery of the result to one destination */
 };
 
 struct job_view {
-	int64_t id;
-	int64_t revision_of; /* id of the job that this one is a revision of; 0: none */
-	int revision;	     /* number within the case: 1, 2, ... */
+	int64_t id, seq;			  /* seq: of its last event */
+	struct jobs_link study_link, series_link; /* in the indexes of struct jobs */
+	int64_t revision_of;			  /* id of the job that this one is a revision of; 0: none */
+	int revision;				  /* number within the case: 1, 2, ... */
 	/* Further results of a case, see node/jobs/case_results.h. */
 	struct other_result other; /* which result of its images it makes */
 	int64_t newer_of;	   /* id of the job that it was opened in place of, with newer objects under the same UIDs;
@@ -120,19 +122,38 @@ struct job_view {
 	struct job_object *objects; /* objects of the result, in the order in which they are sent */
 	size_t n_objects;
 	char *object_texts;
-	char *warnings; /* sentences about the result; NULL: none */
-	bool shrunk;	/* its lists were freed by jobs_free_lists() */
+	char *warnings;	    /* sentences about the result; NULL: none */
+	bool shrunk;	    /* its lists were freed by jobs_free_lists() */
+	int64_t outbox_seq; /* seq of its last event when the manager last looked for an outbox that is not needed; 0: not yet */
+};
+
+/* What the settled jobs of a destination are still needed for. */
+struct jobs_reached {
+	char destination[CONFIG_NAME_SIZE];
+	double reached; /* s since the epoch, last time when it answered without a failure since; 0: never */
+	double sent;	/* s since the epoch, last time when it got an object; 0: never */
 };
 
 struct jobs {
 	struct job_view **list; /* by id */
 	size_t n, capacity;
+	/* Those that may still need something, by id: all but the settled ones, which are delivered or cleaned and have all their
+	 * further results. A job is here from its first event; jobs_observe_clock() takes the settled ones out, an event puts it
+	 * back. */
+	struct job_view **open;
+	size_t n_open, open_capacity;
+	struct jobs_index by_study, by_series; /* of the key of a case */
+	struct jobs_reached *reached;	       /* by the jobs that are not in `open` */
+	size_t n_reached, reached_capacity;
+	double observed; /* of the last jobs_observe_clock() */
 	int64_t last_seq;
 };
 
 /* Read and apply the events added since the last call: of all jobs, or with job > 0 of that job only. `jobs` must be {0} before
  * the first call. */
 int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err);
+/* The same for one of several jobs that are each read by this function alone: the events after its own last one. */
+int jobs_refresh_one(struct jobs *jobs, struct journal *j, int64_t job, struct err *err);
 void jobs_clear(struct jobs *jobs);
 /* Free the lists of destinations and objects of jobs that were delivered or cleaned and have not changed since `before`.
  * Retention and later instances of the case need only the other members. Do not call it where jobs are displayed. Returns the
@@ -147,10 +168,16 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row);
  * Long-running processes call it each time they read the journal. */
 void jobs_observe_clock(struct jobs *jobs, double now);
 
+/* Return the first open job with an id > after, so that a loop may change jobs; NULL: none. */
+struct job_view *jobs_next_open(const struct jobs *jobs, int64_t after);
+/* Return the newest job of the study, or of the series, in a key, and the one before it; NULL: none. Others with the same hash are
+ * among them. */
+struct job_view *jobs_of_study(const struct jobs *jobs, const char *key);
+struct job_view *jobs_of_series(const struct jobs *jobs, const char *key);
+struct job_view *jobs_before_in_study(const struct job_view *v);
+struct job_view *jobs_before_in_series(const struct job_view *v);
 size_t jobs_first(const struct jobs *jobs, int64_t id); /* index of the first job with this id or a higher one; n: none */
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id); /* NULL: none */
-struct job_view *jobs_latest(const struct jobs *jobs,
-			     const char *key); /* newest first job of a case, which gets its instances; NULL: none */
 /* Write the sentence of kind_frames_text() about a case that is not complete, if other ones that are not complete are of the same
  * series and differ in the frame of reference only; "": there are none. */
 void jobs_frames_text(const struct jobs *jobs, const struct job_view *v, char *ret_text, size_t size);
@@ -164,7 +191,8 @@ bool job_view_is_warned(const struct job_view *v);	       /* true: delivered, an
 bool job_view_is_due(const struct job_view *v, size_t object); /* true: the object is due at some destination */
 const char *send_state_name(enum send_state state);	       /* "due", "sent", "refused", "stored" */
 const char *
-job_send_state_name(const struct job_send *s); /* send_state_name() of its state, or "committed", "replaced", "standby" */
+job_send_state_name(const struct job_send *s);	     /* send_state_name() of its state, or "committed", "replaced", "standby" */
+bool job_send_has_reached(const struct job_send *s); /* true: its destination answered at `time`, and no attempt failed since */
 bool job_send_is_active(
 	const struct job_send *s); /* true: the job waits for this send: it is neither replaced by its fallback nor on standby */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "node/base/list_grow.h"
 #include "node/base/log.h"
 
 #define DAY 86400.0
@@ -20,12 +21,9 @@ bool journal_retention_may_delete(const struct jobs *jobs, const struct job_view
 {
 	if (days <= 0 || !v->key[0] || v->state != JOB_CLEANED || now - v->changed < days * DAY)
 		return false;
-	for (size_t i = 0; i < jobs->n; i++) {
-		const struct job_view *other = jobs->list[i];
-
-		if (of_case(v, other) && (other->state != JOB_CLEANED || now - other->changed < days * DAY))
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o))
+		if (of_case(v, o) && (o->state != JOB_CLEANED || now - o->changed < days * DAY))
 			return false;
-	}
 	return true;
 }
 
@@ -46,12 +44,19 @@ static bool has_folder(const char *spool, int64_t job)
 /* Return the ids of all jobs of the case; NULL: no memory. */
 static int64_t *jobs_of_case(const struct jobs *jobs, const struct job_view *v, size_t *ret_n)
 {
-	int64_t *ids = calloc(jobs->n, sizeof(ids[0]));
-	size_t n = 0;
+	int64_t *ids = NULL;
+	size_t n = 0, room = 0;
 
-	for (size_t i = 0; ids && i < jobs->n; i++)
-		if (of_case(v, jobs->list[i]))
-			ids[n++] = jobs->list[i]->id;
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o)) {
+		if (!of_case(v, o))
+			continue;
+		if (!list_grow(&ids, n, &room, sizeof(ids[0]))) {
+			free(ids);
+			ids = NULL;
+			break;
+		}
+		ids[n++] = o->id;
+	}
 	*ret_n = n;
 	return ids;
 }

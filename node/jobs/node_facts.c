@@ -186,8 +186,8 @@ void node_facts_of_jobs(const struct config *config, const struct jobs *jobs, st
 {
 	facts->n_destinations = destination_states(config, jobs, facts->destinations);
 	facts->attention = facts->no_space = facts->ready = 0;
-	for (size_t i = 0; i < jobs->n; i++) {
-		const struct job_view *v = jobs->list[i];
+	for (size_t i = 0; i < jobs->n_open; i++) {
+		const struct job_view *v = jobs->open[i];
 
 		facts->attention += node_facts_job_needs_attention(v);
 		facts->ready += v->state == JOB_READY;

@@ -83,6 +83,18 @@ static bool is_comparable(const struct jobs *jobs, const struct job_view *a, con
 	       !is_covered(a, b);
 }
 
+/* Return the older one of `found` (NULL: none) and `other`, if that has a conflict with v. */
+static const struct job_view *older_conflict(const struct jobs *jobs, const struct job_view *v, const struct job_view *other,
+					     const struct job_view *found)
+{
+	struct patient_conflict conflict;
+
+	return (!found || other->id < found->id) && is_comparable(jobs, v, other) &&
+			       patient_sets_conflict(&v->patients, &other->patients, &conflict)
+		       ? other
+		       : found;
+}
+
 bool patients_conflict(const struct jobs *jobs, const struct job_view *v, struct patient_conflict *ret_conflict,
 		       const struct job_view **ret_other)
 {
@@ -91,13 +103,11 @@ bool patients_conflict(const struct jobs *jobs, const struct job_view *v, struct
 		return false;
 	if (!v->same_patient && patient_set_conflict(&v->patients, ret_conflict))
 		return true;
-	for (size_t i = 0; i < jobs->n; i++)
-		if (is_comparable(jobs, v, jobs->list[i]) &&
-		    patient_sets_conflict(&v->patients, &jobs->list[i]->patients, ret_conflict)) {
-			*ret_other = jobs->list[i];
-			return true;
-		}
-	return false;
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o))
+		*ret_other = older_conflict(jobs, v, o, *ret_other);
+	for (const struct job_view *o = jobs_of_series(jobs, v->key); o; o = jobs_before_in_series(o))
+		*ret_other = older_conflict(jobs, v, o, *ret_other);
+	return *ret_other && patient_sets_conflict(&v->patients, &(*ret_other)->patients, ret_conflict);
 }
 
 struct names {

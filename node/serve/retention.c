@@ -49,13 +49,12 @@ static double case_done(const struct jobs *jobs, const struct job_view *v)
 
 	if (!is_done(v))
 		return -1;
-	for (size_t i = 0; i < jobs->n; i++) {
-		const struct job_view *other = jobs->list[i];
-
-		if (may_need_companions(v, other))
+	/* A job whose `opened` event is damaged may belong to this case. Such a job is open. */
+	for (size_t i = 0; i < jobs->n_open; i++)
+		if (may_need_companions(v, jobs->open[i]) || !jobs->open[i]->key[0])
 			return -1;
-		/* A job whose `opened` event is damaged may belong to this case. */
-		if (other->state == JOB_CLEANED || (other->key[0] && strcmp(other->key, v->key)))
+	for (const struct job_view *other = jobs_of_study(jobs, v->key); other; other = jobs_before_in_study(other)) {
+		if (other->state == JOB_CLEANED || strcmp(other->key, v->key) != 0)
 			continue;
 		if (!is_done(other) || (v->state == JOB_CANCELLED && retention_is_delivered(other)))
 			return -1;
@@ -68,7 +67,8 @@ static double case_done(const struct jobs *jobs, const struct job_view *v)
 bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, const struct retention_rule *rule, double now)
 {
 	int days = v->state == JOB_CANCELLED ? rule->unassigned_days : rule->days;
-	double done = days > 0 ? case_done(jobs, v) : -1;
+	bool old = days > 0 && now - done_at(v) >= days * DAY; /* the case was done then, or later */
+	double done = old ? case_done(jobs, v) : -1;
 
 	return done >= 0 && now - done >= days * DAY;
 }
@@ -256,6 +256,31 @@ static const struct job_view *owner_of(const struct jobs *jobs, const char *name
 	return errno || *end ? NULL : jobs_find(jobs, id);
 }
 
+static void remove_outbox(const char *spool, int64_t job)
+{
+	struct err err = {0};
+	char path[400];
+
+	if (folder_path(spool, "outbox", job, path, sizeof(path), &err) == 0 && access(path, F_OK) < 0 && errno == ENOENT)
+		return;
+	if (err.code || folder_remove(path, &err) < 0)
+		log_event(LOG_WARNING, "outbox-not-removed", "job=%lld reason=%s", (long long)job, log_quote(err.msg));
+	else
+		log_event(LOG_INFO, "outbox-removed", "job=%lld", (long long)job);
+}
+
+void retention_clean_changed_outboxes(struct jobs *jobs, const char *spool, bool (*busy)(void *ctx, int64_t job), void *ctx)
+{
+	for (size_t i = 0; i < jobs->n_open; i++) {
+		struct job_view *v = jobs->open[i];
+
+		if (v->outbox_seq == v->seq || !retention_never_sends(v) || busy(ctx, v->id))
+			continue;
+		remove_outbox(spool, v->id);
+		v->outbox_seq = v->seq;
+	}
+}
+
 void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*busy)(void *ctx, int64_t job), void *ctx)
 {
 	char path[400];
@@ -269,14 +294,9 @@ void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*b
 		return; /* the outbox is created with the spool; a process that needs it reports the error */
 	while ((e = readdir(dir))) {
 		const struct job_view *v = owner_of(jobs, e->d_name);
-		struct err err = {0};
 
-		if (!v || !retention_never_sends(v) || busy(ctx, v->id))
-			continue;
-		if (folder_path(spool, "outbox", v->id, path, sizeof(path), &err) < 0 || folder_remove(path, &err) < 0)
-			log_event(LOG_WARNING, "outbox-not-removed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
-		else
-			log_event(LOG_INFO, "outbox-removed", "job=%lld", (long long)v->id);
+		if (v && retention_never_sends(v) && !busy(ctx, v->id))
+			remove_outbox(spool, v->id);
 	}
 	closedir(dir);
 }

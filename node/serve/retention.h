@@ -56,5 +56,7 @@ size_t retention_clean_companions(struct journal *j, const struct jobs *jobs, co
 bool retention_never_sends(const struct job_view *v);
 /* Remove the outbox of every such job, except those for which busy() returns true (a process may still use the files). Logs. */
 void retention_clean_outbox(const struct jobs *jobs, const char *spool, bool (*busy)(void *ctx, int64_t job), void *ctx);
+/* The same for the open jobs that have changed since the last call, without reading the folder of all outboxes. */
+void retention_clean_changed_outboxes(struct jobs *jobs, const char *spool, bool (*busy)(void *ctx, int64_t job), void *ctx);
 
 #endif

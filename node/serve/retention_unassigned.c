@@ -33,8 +33,8 @@ struct unassigned {
 /* Whether a case of this study may still need a CT: it is collecting, held or about to be reconstructed. */
 static bool is_open(const struct jobs *jobs, const char *study)
 {
-	for (size_t i = 0; study && i < jobs->n; i++) {
-		const struct job_view *v = jobs->list[i];
+	for (size_t i = 0; study && i < jobs->n_open; i++) {
+		const struct job_view *v = jobs->open[i];
 
 		if (!strcmp(v->study, study) && (v->state == JOB_COLLECTING || v->state == JOB_HELD || v->state == JOB_READY))
 			return true;

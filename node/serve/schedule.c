@@ -67,7 +67,7 @@ static void journal_error(struct schedule *s, const struct err *err, double now)
 static int refresh_jobs(struct schedule *s, double now)
 {
 	struct err err = {0};
-	size_t quarantined = 0, never_sent = 0;
+	size_t quarantined = 0;
 	int ret;
 
 	if (!s->journal)
@@ -78,18 +78,13 @@ static int refresh_jobs(struct schedule *s, double now)
 		return ret;
 	}
 	jobs_observe_clock(&s->jobs, now);
-	for (size_t i = 0; i < s->jobs.n; i++) {
-		struct job_view *v = s->jobs.list[i];
+	for (size_t i = 0; i < s->jobs.n_open; i++) {
+		const struct job_view *v = s->jobs.open[i];
 
-		never_sent += retention_never_sends(v) ? (size_t)v->id
-						       : 0; /* sum of the ids: it changes when other jobs are concerned */
 		if (v->state == JOB_IMPOSSIBLE && ++quarantined > s->quarantined)
 			log_event(LOG_ALERT, "job-quarantined", "job=%lld reason=%s", (long long)v->id, log_quote(v->reason));
 	}
 	s->quarantined = quarantined;
-	if (never_sent != s->never_sent)
-		s->outboxes_cleaned = false;
-	s->never_sent = never_sent;
 	return 0;
 }
 
@@ -567,9 +562,9 @@ static void clean_spool(struct schedule *s, double now)
 		all = retention_clean(s->journal, &s->jobs, node->spool, &rule, now);
 	if (space_due)
 		clean_space(s, now);
-	if (due || !s->outboxes_cleaned)
+	if (due)
 		retention_clean_outbox(&s->jobs, node->spool, has_process, &s->processes);
-	s->outboxes_cleaned = true;
+	retention_clean_changed_outboxes(&s->jobs, node->spool, has_process, &s->processes);
 	if (due)
 		s->clean_at = s->clock + (all ? CLEAN_EVERY : 1);
 	if (due)
@@ -615,8 +610,8 @@ void schedule_step(struct schedule *s, double now)
 	index_new(s, now);
 	s->look_newer = has_news(s);
 	schedule_queues_update(s, now);
-	for (size_t i = 0; i < s->jobs.n; i++)
-		for (int rounds = 0; rounds < 8 && advance_job(s, s->jobs.list[i], now); rounds++)
+	for (const struct job_view *v = jobs_next_open(&s->jobs, 0); v; v = jobs_next_open(&s->jobs, v->id))
+		for (int rounds = 0; rounds < 8 && advance_job(s, v, now); rounds++)
 			;
 	schedule_queues_run(s, now);
 	schedule_slots_step(s, now);
@@ -628,8 +623,10 @@ void schedule_step(struct schedule *s, double now)
 void schedule_process_ended(struct schedule *s, const struct process *p, int status, double now)
 {
 	int ret = refresh_jobs(s, now);
+	struct job_view *v = jobs_find(&s->jobs, p->job);
 
-	s->outboxes_cleaned = false; /* the outbox that the process used may be removed now */
+	if (v)
+		v->outbox_seq = 0; /* the outbox that the process used may be removed now */
 	if (p->role == PROCESS_WORKER)
 		schedule_worker_ended(s, p, status, now); /* also while stopping, to free its slot */
 	if (ret < 0)
@@ -644,8 +641,7 @@ void schedule_interrupt(struct schedule *s, double now)
 {
 	if (refresh_jobs(s, now) < 0)
 		return;
-	for (size_t i = 0; i < s->jobs.n; i++)
-		if (s->jobs.list[i]->state == JOB_RUNNING && !(s->jobs.list[i]->pilot[0] && s->config->cluster.port > 0))
-			schedule_append_event(s, s->jobs.list[i], EVENT_INTERRUPTED,
-					      schedule_reason("the node was asked to stop"), now);
+	for (const struct job_view *v = jobs_next_open(&s->jobs, 0); v; v = jobs_next_open(&s->jobs, v->id))
+		if (v->state == JOB_RUNNING && !(v->pilot[0] && s->config->cluster.port > 0))
+			schedule_append_event(s, v, EVENT_INTERRUPTED, schedule_reason("the node was asked to stop"), now);
 }

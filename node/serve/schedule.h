@@ -81,8 +81,6 @@ struct schedule {
 	size_t quarantined;		     /* number of quarantined jobs already logged */
 	int64_t newer_instance, newer_event; /* the last instance and event for which newer objects were looked for */
 	bool look_newer;		     /* in this step */
-	size_t never_sent;		     /* number of jobs with retention_never_sends() */
-	bool outboxes_cleaned;		     /* their outboxes were removed */
 };
 
 /* Read new events of the journal, then write the events and start or stop the processes that follow from them and from the time.

@@ -71,13 +71,13 @@ static double longest_wait(const struct destination_conf *d)
 static void each_queued(struct schedule *s, double now,
 			void (*use)(struct schedule *s, struct schedule_queue *queue, const struct job_send *send, double now))
 {
-	for (size_t i = 0; i < s->jobs.n; i++)
-		for (size_t k = 0; k < s->jobs.list[i]->n_sends; k++) {
-			const struct job_send *send = &s->jobs.list[i]->sends[k];
+	for (size_t i = 0; i < s->jobs.n_open; i++)
+		for (size_t k = 0; k < s->jobs.open[i]->n_sends; k++) {
+			const struct job_send *send = &s->jobs.open[i]->sends[k];
 			enum process_role role;
 			struct schedule_queue *queue = NULL;
 
-			if (is_queued(s, s->jobs.list[i], send, &role))
+			if (is_queued(s, s->jobs.open[i], send, &role))
 				queue = get_queue(s, role, send->destination);
 			if (queue)
 				use(s, queue, send, now);
@@ -146,8 +146,8 @@ static bool result_exists(struct schedule *s, const struct job_view *v)
 /* Return true if a case already waits for this destination, which is not in the configuration. */
 static bool is_waited_for(struct schedule *s, const char *destination)
 {
-	for (size_t i = 0; i < s->jobs.n; i++) {
-		const struct job_view *v = s->jobs.list[i];
+	for (size_t i = 0; i < s->jobs.n_open; i++) {
+		const struct job_view *v = s->jobs.open[i];
 		const struct job_send *send = job_view_find_send(v, destination);
 
 		if ((v->state == JOB_RECONSTRUCTED || v->state == JOB_STORED) && send && send->unconfigured &&
@@ -411,9 +411,9 @@ static bool run_queues(struct schedule *s, double now)
 		queue->full =
 			process_table_count(&s->processes, queue->role, queue->destination) >= most_processes(s, queue, now);
 	}
-	for (size_t i = 0; i < s->jobs.n; i++)
-		for (size_t k = 0; k < s->jobs.list[i]->n_sends; k++)
-			enqueue_send(s, s->jobs.list[i], &s->jobs.list[i]->sends[k], now);
+	for (size_t i = 0; i < s->jobs.n_open; i++)
+		for (size_t k = 0; k < s->jobs.open[i]->n_sends; k++)
+			enqueue_send(s, s->jobs.open[i], &s->jobs.open[i]->sends[k], now);
 	for (size_t i = 0; i < s->n_queues && !s->stopping; i++)
 		if (s->queues[i].job && start_delivery(s, &s->queues[i], now))
 			started = true;

@@ -128,8 +128,8 @@ int schedule_count_waiting(struct schedule *s, double now)
 {
 	int n = 0;
 
-	for (size_t i = 0; i < s->jobs.n; i++)
-		n += may_start(s, s->jobs.list[i], now);
+	for (size_t i = 0; i < s->jobs.n_open; i++)
+		n += may_start(s, s->jobs.open[i], now);
 	return n;
 }
 
@@ -154,8 +154,8 @@ static const struct job_view *first_ready(struct schedule *s, double now)
 {
 	const struct job_view *first = NULL;
 
-	for (size_t i = 0; i < s->jobs.n; i++) {
-		const struct job_view *v = s->jobs.list[i];
+	for (size_t i = 0; i < s->jobs.n_open; i++) {
+		const struct job_view *v = s->jobs.open[i];
 
 		if (may_start(s, v, now) && (!first || starts_before(s, v, first)))
 			first = v;

@@ -215,6 +215,7 @@ void status_update(struct status *s, double now)
 		json_decref(s->unassigned);
 		s->unassigned = NULL;
 	}
+	jobs_observe_clock(&s->jobs, now);
 	delivery_queue_update(&s->jobs);
 	node_facts_of_jobs(s->config, &s->jobs, &s->facts);
 	update_cases(s);

@@ -26,6 +26,11 @@
 #define READER_BUSY_MS 2000 /* in WAL mode a reader waits only for a recovery */
 #define GROW_BYTES (1 << 20) /* bytes by which the file grows at a time, so that few commits need new disk space */
 
+/* The condition that the detail of an `opened` event has a key and is not of a further result. */
+#define FIRST_OF_CASE(detail_)                                                                                                   \
+	" json_valid(" detail_ ") AND json_type(" detail_ ", '$.key')='text' AND IFNULL(json_extract(" detail_                   \
+	", '$.result_of'), 0)=0"
+
 static const char schema[] =
 	"CREATE TABLE instance(id INTEGER PRIMARY KEY AUTOINCREMENT, received REAL NOT NULL, sop_class TEXT NOT NULL,"
 	" sop_instance TEXT NOT NULL, transfer_syntax TEXT NOT NULL, calling TEXT NOT NULL, host TEXT NOT NULL, association TEXT "
@@ -47,6 +52,13 @@ static const char schema[] =
 	"END;"
 	"CREATE TRIGGER instance_forgotten AFTER DELETE ON instance BEGIN DELETE FROM waiting WHERE instance=OLD.id; END;"
 	"PRAGMA user_version=1;";
+
+/* The first jobs of each case, by its key. */
+static const char job_key_schema[] =
+	"CREATE TABLE job_key(key TEXT, job INTEGER, PRIMARY KEY(key, job)) WITHOUT ROWID;"
+	"CREATE INDEX job_key_job ON job_key(job);"
+	"INSERT OR IGNORE INTO job_key SELECT json_extract(e.detail, '$.key'), e.job FROM event e WHERE e.name='opened'"
+	" AND" FIRST_OF_CASE("e.detail");
 
 /* The Study Instance UID in an `opened` event: the first part of the key of its case. */
 #define KEY(event_) "json_extract(" event_ ".detail, '$.key')"
@@ -128,6 +140,9 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_FIND_RESULT] = "SELECT r.job FROM result r JOIN event o ON o.job=r.job AND o.name='opened'"
 				" JOIN event m ON m.job=?2 AND m.name='opened' WHERE r.sop_instance=?1"
 				" AND json_valid(o.detail) AND json_valid(m.detail) AND " STUDY("o") "<>" STUDY("m") " LIMIT 1",
+	/* ?1: the detail of an `opened` event, ?2: the job */
+	[JOURNAL_ADD_KEY] = "INSERT OR IGNORE INTO job_key SELECT json_extract(?1, '$.key'), ?2 WHERE" FIRST_OF_CASE("?1"),
+	[JOURNAL_LATEST_OF_KEY] = "SELECT job FROM job_key WHERE key=? ORDER BY job DESC LIMIT 1",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
 
@@ -385,6 +400,21 @@ static int prepare_schema(struct journal *j, struct err *err)
 	return journal_end_transaction(j, ret, err);
 }
 
+/* Create the table of keys from the events that are there, unless another process has. */
+static void prepare_job_keys(struct journal *j)
+{
+	static const char find[] = "SELECT COUNT(*) FROM sqlite_master WHERE name='job_key'";
+	int64_t there = 1;
+	int ret = query_int(j, find, &there, NULL);
+
+	if (ret < 0 || there || journal_execute(j, JOURNAL_BEGIN, "begin", NULL, NO_VALUES) < 0)
+		return;
+	ret = query_int(j, find, &there, NULL);
+	if (ret == 0 && !there && sqlite3_exec(j->db, job_key_schema, NULL, NULL, NULL) != SQLITE_OK)
+		ret = -EIO;
+	journal_end_transaction(j, ret, NULL);
+}
+
 int journal_open(const char *path, struct journal **ret_journal, struct err *err)
 {
 	struct journal *j = calloc(1, sizeof(*j));
@@ -435,6 +465,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 			   "WITHOUT ROWID;"
 			   "CREATE INDEX IF NOT EXISTS result_job ON result(job);",
 			   NULL, NULL, NULL);
+	prepare_job_keys(j);
 	*ret_journal = j;
 	return 0;
 fail:
@@ -526,6 +557,11 @@ int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *re
 {
 	return journal_read(j, JOURNAL_FIND_JOB_OF, "look for the job of an instance", journal_read_int64, ret_job, err,
 			    VALUES(TEXT(sop_instance)));
+}
+
+int journal_find_latest(struct journal *j, const char *key, int64_t *ret_job, struct err *err)
+{
+	return journal_read(j, JOURNAL_LATEST_OF_KEY, "look for a case", journal_read_int64, ret_job, err, VALUES(TEXT(key)));
 }
 
 int journal_find_result(struct journal *j, const char *sop_instance, int64_t job, int64_t *ret_job, struct err *err)

@@ -4,9 +4,10 @@
  * - Append-only, except that whole cases are deleted after a time (node/jobs/journal_retention.h), and that the classification of
  *   an instance names the newest case that was selected with it (journal_open_selection()). A function that appends returns after
  *   the rows are on disk.
- * - Six tables: `instance` (each instance that was received and acknowledged), `classification` (the indexer's decision for each
+ * - Seven tables: `instance` (each instance that was received and acknowledged), `classification` (the indexer's decision for each
  *   instance), `event` (the events of each job), `removal` (instances whose files retention removed), `damage` (instances
- *   whose files differ from the received bytes) and `result` (the objects that `reconstructed` events name, each with its job).
+ *   whose files differ from the received bytes), `result` (the objects that `reconstructed` events name, each with its job) and
+ *   `job_key` (the key that the `opened` event of the first job of a case names).
  * - Jobs are numbered 1, 2, 3; no number is used again. An instance may belong to several jobs: a revision includes all
  *   instances of the job that it revises, a further result of a case all those of its first job.
  * - A companion is an image that cases need beside their own (a CT image for the attenuation correction). It is joined to a job
@@ -121,6 +122,8 @@ int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state,
 int journal_find_transaction(struct journal *j, const char *transaction, int64_t *ret_job, char *ret_destination, size_t size,
 			     struct err *err);
 
+/* Find the newest first job of the case with this key. 1: found; 0: none. */
+int journal_find_latest(struct journal *j, const char *key, int64_t *ret_job, struct err *err);
 /* Find a job of another study that has a result with an object of this UID. 1: found; 0: none. */
 int journal_find_result(struct journal *j, const char *sop_instance, int64_t job, int64_t *ret_job, struct err *err);
 /* Find the newest instance with this UID, other than `besides`, that is a member of any job: an instance with the same UID and

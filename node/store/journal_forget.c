@@ -24,6 +24,7 @@ static const char *const case_steps[] = {
 	"DELETE FROM removal WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM damage WHERE instance IN " MEMBERS GONE,
 	"DELETE FROM result WHERE job=?1",
+	"DELETE FROM job_key WHERE job=?1",
 	"DELETE FROM event WHERE job=?1",
 };
 

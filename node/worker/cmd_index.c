@@ -11,6 +11,7 @@
  * - If a UID is received again: equal bytes, or equal values in another transfer syntax, are ignored; another content is left
  *   unassigned (node/jobs/case_selection.h uses it); neither changes a job. But what belongs to a cancelled case begins a new
  * one.
+ * - It reads the events of the cases that get instances, not those of all.
  * - It waits a moment after the last instance, so that an exam that is arriving does not start one process per image.
  */
 #include <errno.h>
@@ -188,6 +189,24 @@ static int begins_anew(struct indexer *x, const struct instance_row *row, const 
 	return v && v->state == JOB_CANCELLED ? journal_has_member(x->process.journal, v->id, row->sop_instance, err) : 0;
 }
 
+#define JOBS_KEPT 256 /* cases whose events are kept in memory, so that of an open case each is read once */
+
+/* Find the newest job of a case, as it is now; NULL: none. 0, or the journal failed. */
+static int find_latest(struct indexer *x, const char *key, const struct job_view **ret_job, struct err *err)
+{
+	int64_t id = 0;
+	int ret = journal_find_latest(x->process.journal, key, &id, err);
+
+	*ret_job = NULL;
+	if (ret <= 0)
+		return ret;
+	if (x->jobs.n >= JOBS_KEPT && !jobs_find(&x->jobs, id))
+		jobs_clear(&x->jobs);
+	ret = jobs_refresh_one(&x->jobs, x->process.journal, id, err);
+	*ret_job = ret == 0 ? jobs_find(&x->jobs, id) : NULL;
+	return ret;
+}
+
 /* Find the job of an instance, or open one, and add the instance. 1: done; 0: the job changed meanwhile, try again. */
 static int join_job(struct indexer *x, const struct instance_row *row, const struct case_facts *f, const char *key,
 		    const char *member, struct err *err)
@@ -196,11 +215,10 @@ static int join_job(struct indexer *x, const struct instance_row *row, const str
 	const struct job_view *v;
 	char *opening = NULL;
 	int64_t job = 0;
-	int begins, ret = jobs_refresh(&x->jobs, j, 0, err);
+	int begins, ret = find_latest(x, key, &v, err);
 
 	if (ret < 0)
 		return ret;
-	v = jobs_latest(&x->jobs, key);
 	begins = ret = begins_anew(x, row, v, err);
 	if (ret < 0)
 		return ret;
@@ -276,12 +294,12 @@ static int is_new_again(struct indexer *x, const struct instance_row *row, const
 	const struct job_view *v;
 	int ret = journal_is_given_up(x->process.journal, row->sop_instance, err);
 
-	if (ret > 0)
-		ret = jobs_refresh(&x->jobs, x->process.journal, 0, err) < 0 ? -EIO : 1;
 	if (ret <= 0)
 		return ret;
 	make_key(f, key, sizeof(key));
-	v = jobs_latest(&x->jobs, key);
+	ret = find_latest(x, key, &v, err);
+	if (ret < 0)
+		return ret;
 	ret = v && v->state != JOB_CANCELLED ? journal_has_member(x->process.journal, v->id, row->sop_instance, err) : 0;
 	return ret < 0 ? ret : !ret;
 }

@@ -22,9 +22,27 @@
 
 static char folder[64], path[96];
 
+/* By its key, unless the event that has it is damaged. */
+static bool is_indexed(const struct jobs *jobs, const struct job_view *v)
+{
+	const struct job_view *s = jobs_of_study(jobs, v->key), *t = jobs_of_series(jobs, v->key);
+
+	while (s && s != v)
+		s = jobs_before_in_study(s);
+	while (t && t != v)
+		t = jobs_before_in_series(t);
+	return !v->key[0] || (s && t);
+}
+
+static bool is_open(const struct jobs *jobs, const struct job_view *v)
+{
+	return jobs_next_open(jobs, v->id - 1) == v;
+}
+
 /* Call the functions that the manager and the commands call for every job. */
 static void ask(struct jobs *jobs)
 {
+	jobs_observe_clock(jobs, 1e9);
 	delivery_queue_update(jobs);
 	for (size_t i = 0; i < jobs->n; i++) {
 		const struct job_view *v = jobs->list[i];
@@ -35,7 +53,8 @@ static void ask(struct jobs *jobs)
 		must(i == 0 || jobs->list[i - 1]->id < v->id, "jobs out of order");
 		must(v->key && job_state_name(v->state)[0], "a job without its texts");
 		must(v->state != JOB_IMPOSSIBLE || v->reason[0], "quarantined without a reason");
-		must(jobs_find(jobs, v->id) == v && jobs_latest(jobs, v->key), "a job that is not found");
+		must(jobs_find(jobs, v->id) == v && is_indexed(jobs, v), "a job that is not found");
+		must(is_open(jobs, v) || v->state == JOB_DELIVERED || v->state == JOB_CLEANED, "a job that is forgotten");
 		assemble_decide(&v->members, 1e9, 60, &answer);
 		for (size_t k = 0; k < v->n_objects; k++)
 			job_view_is_due(v, k);

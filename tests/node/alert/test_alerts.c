@@ -243,7 +243,7 @@ TEST(test_seen)
 			refused = {.id = 8, .state = JOB_DEAD_LETTER, .kind = "pet", .reason = "DOE^JANE"},
 			done = {.id = 9, .state = JOB_DELIVERED};
 	struct job_view *list[] = {&held, &refused, &done};
-	struct jobs jobs = {.list = list, .n = 3};
+	struct jobs jobs = {.list = list, .n = 3, .open = list, .n_open = 3};
 	struct node_problems problems = {.n = 3};
 	struct alert_list seen = {0};
 	struct alerts before = {0};

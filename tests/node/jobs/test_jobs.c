@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The view of all jobs: what replay makes of events, good and damaged; the stage table. */
+#include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/serve/retention.h"
 #include "node/status/status_text.h"
@@ -436,6 +437,15 @@ TEST(never_sent_is_never_safe)
 	jobs_clear(&jobs);
 }
 
+static size_t count_of_case(const struct jobs *jobs, const char *key)
+{
+	size_t n = 0;
+
+	for (const struct job_view *v = jobs_of_study(jobs, key); v; v = jobs_before_in_study(v))
+		n += !strcmp(v->key, key);
+	return n;
+}
+
 TEST(found_by_id_and_key)
 {
 	struct jobs jobs = {0};
@@ -445,9 +455,75 @@ TEST(found_by_id_and_key)
 	for (int64_t id = 1; id <= 100; id++)
 		assert_int_equal(jobs_find(&jobs, id)->id, id);
 	assert_null(jobs_find(&jobs, 101));
-	assert_int_equal(jobs_latest(&jobs, "a|b")->id, 99);
-	assert_int_equal(jobs_latest(&jobs, "other")->id, 100);
-	assert_null(jobs_latest(&jobs, "none"));
+	assert_int_equal(count_of_case(&jobs, "a|b"), 50);
+	assert_int_equal(count_of_case(&jobs, "other"), 50);
+	assert_null(jobs_of_study(&jobs, "none"));
+	assert_string_equal(jobs_of_series(&jobs, "another|b")->key, "a|b");
+	for (int64_t id = 1; id <= 99; id += 2)
+		jobs_remove(&jobs, id);
+	assert_int_equal(count_of_case(&jobs, "a|b"), 0);
+	assert_null(jobs_of_series(&jobs, "a|b"));
+	assert_int_equal(count_of_case(&jobs, "other"), 50);
+	jobs_clear(&jobs);
+}
+
+#define CASES 3000
+
+static void deliver_case(struct jobs *jobs, int64_t job)
+{
+	reconstructed(jobs, job);
+	apply_at(jobs, job, EVENT_SENT, "{\"destination\":\"pacs\",\"status\":\"0000\"}", 1000 + (double)job);
+	apply(jobs, job, EVENT_SENT, "{\"destination\":\"ws\",\"status\":\"0000\"}");
+	apply(jobs, job, EVENT_DELIVERED, "{}");
+}
+
+/* What the node goes through at each wake-up are the cases that are not over. What it knows of a destination stays. */
+TEST(over_is_not_looked_at)
+{
+	struct jobs jobs = {0};
+
+	for (int64_t job = 1; job <= CASES; job++) {
+		deliver_case(&jobs, job);
+		jobs_observe_clock(&jobs, 1e6);
+		assert_int_equal(jobs.n_open, 0);
+	}
+	assert_int_equal(jobs.n, CASES);
+	assert_true(delivery_queue_reached(&jobs, "pacs", 1e6) == 1000 + CASES);
+	assert_true(delivery_queue_reached(&jobs, "pacs", 1010.5) == 1010); /* the clock was set back */
+	assert_true(delivery_queue_reached(&jobs, "none", 1e6) == 0);
+	apply(&jobs, CASES + 1, EVENT_OPENED, OPENED);
+	jobs_observe_clock(&jobs, 1e6);
+	assert_int_equal(jobs.n_open, 1);
+	assert_int_equal(jobs_next_open(&jobs, 0)->id, CASES + 1);
+	assert_null(jobs_next_open(&jobs, CASES + 1));
+	apply(&jobs, 5, EVENT_CLEANED, "{}"); /* it changes once more */
+	assert_int_equal(jobs_next_open(&jobs, 0)->id, 5);
+	jobs_observe_clock(&jobs, 1e6);
+	assert_int_equal(jobs_next_open(&jobs, 0)->id, CASES + 1);
+	jobs_clear(&jobs);
+}
+
+/* A case that is over stays in the list while a further result of it has no job, and what is over is seen when the clock is
+ * right again. */
+TEST(over_and_still_open)
+{
+	struct jobs jobs = {0};
+	struct job_view *v;
+
+	apply(&jobs, 1, EVENT_OPENED, OPENED);
+	apply(&jobs, 1, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[\"pacs\"],\"further\":[{\"protocol\":\"q\"}]}");
+	apply(&jobs, 1, EVENT_STARTED, "{}");
+	apply(&jobs, 1, EVENT_RECONSTRUCTED, MADE("1.5"));
+	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
+	v = apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 5000);
+	jobs_observe_clock(&jobs, 5000);
+	assert_int_equal(jobs.n_open, 1);
+	v->further_open = true;
+	jobs_observe_clock(&jobs, 5001);
+	assert_int_equal(jobs.n_open, 0);
+	assert_true(v->seen == 5000);
+	jobs_observe_clock(&jobs, 3000);
+	assert_true(v->seen == 3000);
 	jobs_clear(&jobs);
 }
 

@@ -165,9 +165,14 @@ TEST(cases_are_as_old_as_their_last_revision)
 	struct job_view *list[] = {&elder, &revision};
 	struct jobs jobs = {.list = list, .n = 2};
 
+	for (size_t i = 0; i < 2; i++) {
+		list[i]->study_link.hash = jobs_index_hash(key, 0);
+		assert_true(jobs_index_add(&jobs.by_study, &list[i]->study_link));
+	}
 	assert_false(journal_retention_may_delete(&jobs, &elder, 3, NOW));
 	assert_false(journal_retention_may_delete(&jobs, &revision, 3, NOW));
 	assert_true(journal_retention_may_delete(&jobs, &elder, 3, NOW + DAY));
 	revision.key = other;
 	assert_true(journal_retention_may_delete(&jobs, &elder, 3, NOW));
+	jobs_index_clear(&jobs.by_study);
 }

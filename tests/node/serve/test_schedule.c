@@ -534,3 +534,28 @@ TEST(outbox_of_what_is_given_up, .setup = setup, .teardown = teardown)
 	retention_clean_outbox(&t->s.jobs, t->dir, is_busy, &busy);
 	assert_true(has_outbox(t, "1") && !has_outbox(t, name[1]));
 }
+
+/* Between two looks through the folder: of a job that has changed, or whose process has ended. */
+TEST(outbox_of_what_has_changed, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 2), busy;
+	char name[24];
+
+	snprintf(name, sizeof(name), "%lld", (long long)job);
+	append(t, job, EVENT_CANCEL, "{}");
+	assert_int_equal(jobs_refresh(&t->s.jobs, t->s.journal, 0, NULL), 0);
+	add_outbox(t, name);
+	busy = job;
+	retention_clean_changed_outboxes(&t->s.jobs, t->dir, is_busy, &busy);
+	assert_true(has_outbox(t, name));
+	busy = 0;
+	retention_clean_changed_outboxes(&t->s.jobs, t->dir, is_busy, &busy);
+	assert_false(has_outbox(t, name));
+	add_outbox(t, name); /* nothing has changed: the next look through the folder finds it */
+	retention_clean_changed_outboxes(&t->s.jobs, t->dir, is_busy, &busy);
+	assert_true(has_outbox(t, name));
+	jobs_find(&t->s.jobs, job)->outbox_seq = 0;
+	retention_clean_changed_outboxes(&t->s.jobs, t->dir, is_busy, &busy);
+	assert_false(has_outbox(t, name));
+}

@@ -131,12 +131,12 @@ TEST(end_without_a_journal, .setup = setup, .teardown = teardown)
 	configure(t, 600, 1);
 	v = made(t, job, true);
 	add_instance(t, "1.7");
-	t->s.outboxes_cleaned = true;
+	jobs_find(&t->s.jobs, job)->outbox_seq = v->seq;
 	t->s.journal = NULL;
 	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW + 1);
 	schedule_process_ended(&t->s, &indexer, SIGNAL_STATUS(SIGKILL), NOW + 1);
 	t->s.journal = journal;
-	assert_false(t->s.outboxes_cleaned);
+	assert_int_equal(v->outbox_seq, 0);
 	assert_true(v->sends[0].state == SEND_DUE && v->sends[0].failures == 0 && t->s.index_tries == 0);
 	schedule_process_ended(&t->s, &p, SIGNAL_STATUS(SIGKILL), NOW + 1);
 	schedule_process_ended(&t->s, &indexer, SIGNAL_STATUS(SIGKILL), NOW + 1);

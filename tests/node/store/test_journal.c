@@ -243,6 +243,53 @@ TEST(numbers_of_earlier_jobs, .setup = setup, .teardown = teardown)
 	journal_close(j);
 }
 
+static int64_t latest(struct journal *j, const char *key)
+{
+	int64_t job = 0;
+	int found = journal_find_latest(j, key, &job, NULL);
+
+	assert_int_equal(found, job > 0);
+	return job;
+}
+
+static int64_t open_with(struct journal *j, const char *detail)
+{
+	int64_t job = 0;
+
+	assert_int_equal(journal_open_job(j, detail, 1, &job, NULL), 0);
+	return job;
+}
+
+/* The newest first job of a case, also in a journal of an earlier version, which has no table of keys. */
+TEST(found_by_key, .setup = setup, .teardown = teardown)
+{
+	struct place *p = *state;
+	struct journal *j = open_journal(p);
+	int64_t first = open_with(j, "{\"key\":\"1.2|3|L M\"}"), other = open_with(j, "{\"key\":\"1.2|3\"}"), newer;
+	sqlite3 *db;
+
+	assert_int_equal(latest(j, "1.2|3|L M"), first);
+	newer = open_with(j, "{\"key\":\"1.2|3|L M\",\"result_of\":0}");
+	open_with(j, "{\"key\":\"1.2|3|L M\",\"result_of\":1}"); /* a further result */
+	open_with(j, "{}");
+	open_with(j, "no JSON");
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(latest(j, "1.2|3|L M"), newer);
+		assert_int_equal(latest(j, "1.2|3"), other);
+		assert_int_equal(latest(j, ""), 0);
+		journal_close(j);
+		assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
+		assert_int_equal(sqlite3_exec(db, "DROP TABLE job_key", NULL, NULL, NULL), SQLITE_OK);
+		sqlite3_close(db);
+		j = open_journal(p);
+	}
+	assert_int_equal(journal_append(j, newer, EVENT_CANCEL, "{}", 5, NULL), 0);
+	assert_int_equal(journal_append_cleaned(j, newer, INT64_MAX, "{}", 5, NULL), 0);
+	assert_int_equal(journal_delete_case(j, &newer, 1, NULL), 0);
+	assert_int_equal(latest(j, "1.2|3|L M"), first);
+	journal_close(j);
+}
+
 /* An object that was ignored, and is received again when it is needed. */
 TEST(ignored_once, .setup = setup, .teardown = teardown)
 {

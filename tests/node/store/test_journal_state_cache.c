@@ -59,6 +59,31 @@ TEST(costs_no_more_with_each_event, .setup = setup, .teardown = teardown)
 	assert_true(many <= few + 5);
 }
 
+/* Steps of SQLite's machine to find the case of an instance. */
+static int steps_to_case(struct place *p)
+{
+	int64_t job = 0;
+
+	sqlite3_stmt_status(p->a->stmt[JOURNAL_LATEST_OF_KEY], SQLITE_STMTSTATUS_VM_STEP, 1);
+	assert_int_equal(journal_find_latest(p->a, "k", &job, NULL), 1);
+	return sqlite3_stmt_status(p->a->stmt[JOURNAL_LATEST_OF_KEY], SQLITE_STMTSTATUS_VM_STEP, 1);
+}
+
+TEST(costs_no_more_with_each_case, .setup = setup, .teardown = teardown)
+{
+	struct place *p = *state;
+	int64_t job, found = 0;
+	int few, many;
+
+	assert_int_equal(journal_find_latest(p->a, "k", &found, NULL), 1);
+	few = steps_to_case(p);
+	for (int i = 0; i < 300; i++)
+		assert_int_equal(journal_open_job(p->b, i % 2 ? "{\"key\":\"k\"}" : "{\"key\":\"a\"}", 1, &job, NULL), 0);
+	many = steps_to_case(p);
+	assert_true(few > 0);
+	assert_true(many <= few + 5);
+}
+
 TEST(others_write_too, .setup = setup, .teardown = teardown)
 {
 	static const enum job_event life[] = {EVENT_INSTANCE, EVENT_HELD,	 EVENT_RETRY,  EVENT_COMPLETE,
