@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interfile.c - the table of the kinds of Interfile headers; conversion of stored values, and a check of their byte order. */
-#include <assert.h>
+/* interfile.c - the table of the kinds of Interfile headers, and a check of the byte order of stored values. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -79,21 +78,6 @@ static double as_number(uint64_t v, enum interfile_number number, int bytes)
 	}
 	memcpy(&s, &low, sizeof(s));
 	return (double)s;
-}
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "interfile_convert() copies floats of little-endian files");
-
-void interfile_convert(const struct interfile *f, const uint8_t *p, size_t n, float *ret)
-{
-	bool plain = f->number == INTERFILE_FLOAT && f->bytes == 4 && !f->big_endian && f->scale == 1;
-
-	if (plain) {
-		memcpy(ret, p, n * sizeof(*ret));
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		ret[i] = (float)(as_number(load_integer(p + i * (size_t)f->bytes, f->bytes, f->big_endian), f->number, f->bytes) *
-				 f->scale);
 }
 
 /* ---- byte order ---- */
