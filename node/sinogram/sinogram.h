@@ -256,7 +256,7 @@ int sinogram_read(const struct sinogram *s, enum sinogram_role role, uint8_t **r
 
 /* Who uses the planes of a role while they are read. */
 struct sinogram_planes {
-	size_t group; /* planes at a time: more are not in memory */
+	size_t group; /* planes at a time: twice as many are in memory, while the next ones are read */
 	/* Use n planes from `first` on: planes 0 to n - 1 of `bytes`, with a header whose offset is 0. Nothing of it is believed
 	 * before sinogram_read_planes() has returned 0. */
 	int (*use)(void *ctx, const uint8_t *bytes, size_t first, size_t n, struct err *err);

@@ -1,59 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sinogram_read.c - read the data of a role from the chunks of its objects. One thread reads, another hashes the bytes while they
- * are in the cache: hashing takes about as long as reading. The size was checked when the acquisition was opened, so that the
- * memory is not larger than the files.
+ * are in the cache: hashing takes about as long as reading. Planes are used while the next ones are read. The size was checked when
+ * the acquisition was opened, so that the memory is not larger than the files.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
 #include "dicom/core/bulk.h"
+#include "node/sinogram/hash_thread.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/sinogram_internal.h"
 
 #define PIECE ((size_t)1 << 20) /* bytes per read, small enough for a cache */
 
-struct follower {
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t more;
-	const uint8_t *bytes;
-	uint64_t ready; /* number of bytes read so far */
-	bool end;	/* reading has ended */
-	struct dicom_digest *digest;
-};
-
-static void *hash_chunks(void *ctx)
-{
-	struct follower *f = ctx;
-	uint64_t done = 0, ready;
-	bool end;
-
-	do {
-		pthread_mutex_lock(&f->lock);
-		while (f->ready == done && !f->end)
-			pthread_cond_wait(&f->more, &f->lock);
-		ready = f->ready;
-		end = f->end;
-		pthread_mutex_unlock(&f->lock);
-		dicom_digest_add(f->digest, f->bytes + done, ready - done);
-		done = ready;
-	} while (!end);
-	return NULL;
-}
-
-static void signal_ready(struct follower *f, uint64_t ready, bool end)
-{
-	pthread_mutex_lock(&f->lock);
-	f->ready = ready;
-	f->end = end;
-	pthread_cond_signal(&f->more);
-	pthread_mutex_unlock(&f->lock);
-}
-
-/* Read n bytes of a role from `first` on, from whichever chunks have them. */
-static int read_chunks(const struct sinogram *s, const struct sinogram_part *part, uint64_t first, uint64_t n, uint8_t *bytes,
-		       struct follower *f, struct err *err)
+/* Read n bytes of a role from `first` on, from whichever chunks have them, and hash them. */
+static int read_hashed(const struct sinogram *s, const struct sinogram_part *part, uint64_t first, uint64_t n, uint8_t *bytes,
+		       struct hash_thread *hash, struct err *err)
 {
 	uint64_t begin = 0, at = first; /* of the chunk; of what is read next */
 	int rc = 0;
@@ -70,38 +33,22 @@ static int read_chunks(const struct sinogram *s, const struct sinogram_part *par
 			size_t piece = end - at < PIECE ? (size_t)(end - at) : PIECE;
 
 			rc = dicom_bulk_read(file, tag, at - begin, bytes + (at - first), piece, err);
-			at += piece;
 			if (rc == 0)
-				signal_ready(f, at - first, false);
+				hash_thread_add(hash, bytes + (at - first), piece);
+			at += piece;
 		}
 		begin += size;
 	}
-	return rc;
-}
-
-/* Read n bytes from `first` on, and add them to a hash. */
-static int read_hashed(const struct sinogram *s, const struct sinogram_part *part, uint64_t first, uint64_t n, uint8_t *bytes,
-		       struct dicom_digest *digest, struct err *err)
-{
-	struct follower f = {
-		.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER, .bytes = bytes, .digest = digest};
-	bool alone = pthread_create(&f.thread, NULL, hash_chunks, &f) != 0; /* no second thread: hash after reading */
-	int rc = read_chunks(s, part, first, n, bytes, &f, err);
-
-	signal_ready(&f, f.ready, true);
-	if (alone)
-		hash_chunks(&f);
-	else
-		pthread_join(f.thread, NULL);
+	hash_thread_leave(hash, bytes, n);
 	return rc;
 }
 
 /* End a hash, and compare it with that of the objects. */
-static int check_hash(const struct sinogram_part *part, struct dicom_digest *digest, struct err *err)
+static int check_hash(const struct sinogram_part *part, struct hash_thread *hash, struct err *err)
 {
 	char found[65];
 
-	dicom_digest_hex(digest, found);
+	hash_thread_hex(hash, found);
 	if (strcmp(found, part->sha256) != 0)
 		return err_set(err, EBADMSG, "the data's SHA-256 is %s, but %s in the objects", found, part->sha256);
 	return 0;
@@ -110,19 +57,19 @@ static int check_hash(const struct sinogram_part *part, struct dicom_digest *dig
 int sinogram_read_objects(const struct sinogram *s, enum sinogram_role role, uint8_t **ret_bytes, struct err *err)
 {
 	const struct sinogram_part *part = &s->part[role];
-	struct dicom_digest *digest = dicom_digest_new();
+	struct hash_thread *hash = hash_thread_create();
 	uint8_t *bytes = malloc(part->bytes);
 	int rc;
 
-	if (!bytes || !digest)
+	if (!bytes || !hash)
 		rc = err_set(err, ENOMEM, "no memory for %llu bytes", (unsigned long long)part->bytes);
-	else if ((rc = read_hashed(s, part, 0, part->bytes, bytes, digest, err)) == 0)
-		rc = check_hash(part, digest, err);
+	else if ((rc = read_hashed(s, part, 0, part->bytes, bytes, hash, err)) == 0)
+		rc = check_hash(part, hash, err);
 	if (rc == 0 && part->header.kind != INTERFILE_NONE) /* struct pet_opening: raw */
 		rc = interfile_check_order(&part->header, bytes, err);
 	if (rc == 0)
 		rc = sinogram_check_axes(&part->header, bytes, err);
-	dicom_digest_free(digest);
+	hash_thread_free(hash);
 	if (rc < 0)
 		free(bytes);
 	else
@@ -130,29 +77,81 @@ int sinogram_read_objects(const struct sinogram *s, enum sinogram_role role, uin
 	return rc;
 }
 
-/* Read group after group of planes, and use them. *used: the error of use(), after which the rest is read for its hash. */
-static int read_groups(const struct sinogram *s, const struct sinogram_part *part, const struct sinogram_planes *use,
-		       uint8_t *bytes, struct dicom_digest *digest, struct interfile_sample *order, int *used,
-		       struct err *ret_used, struct err *err)
+/* A group of planes that is read by a thread, while the one before it is used. */
+struct group {
+	const struct sinogram *s;
+	const struct sinogram_part *part;
+	struct hash_thread *hash; /* one for all groups, which are read in turn */
+	uint8_t *bytes;
+	size_t first, n, values; /* planes; values of each */
+	pthread_t thread;
+	bool apart; /* the thread was started */
+	int rc;
+	struct err err;
+};
+
+static void *read_group(void *ctx)
 {
-	const struct interfile *h = &part->header;
-	size_t planes, values;
-	uint64_t size, n;
+	struct group *g = ctx;
+	const struct interfile *h = &g->part->header;
+	uint64_t size = (uint64_t)g->values * (uint64_t)h->bytes;
+
+	g->rc = read_hashed(g->s, g->part, h->offset + g->first * size, g->n * size, g->bytes, g->hash, &g->err);
+	return NULL;
+}
+
+/* Begin to read the group from plane `first` on, which ends before plane `end`. */
+static void begin_group(struct group *g, size_t first, size_t most, size_t end)
+{
+	g->first = first;
+	g->n = end - first < most ? end - first : most;
+	g->rc = 0;
+	g->apart = g->n > 0 && pthread_create(&g->thread, NULL, read_group, g) == 0;
+}
+
+static int end_group(struct group *g, struct err *err)
+{
+	if (g->apart)
+		pthread_join(g->thread, NULL);
+	else if (g->n > 0)
+		read_group(g);
+	if (g->rc < 0 && err)
+		*err = g->err;
+	return g->rc;
+}
+
+/* Read what is before the first plane, for the hash; bytes: for `size` of them. */
+static int read_offset(const struct group *g, size_t size, struct err *err)
+{
+	uint64_t offset = g->part->header.offset, n;
 	int rc = 0;
 
-	interfile_shape(h, &planes, &values);
-	size = (uint64_t)values * (uint64_t)h->bytes;
-	for (uint64_t at = 0; rc == 0 && at < h->offset; at += n) { /* only for the hash */
-		n = h->offset - at < use->group * size ? h->offset - at : use->group * size;
-		rc = read_hashed(s, part, at, n, bytes, digest, err);
+	for (uint64_t at = 0; rc == 0 && at < offset; at += n) {
+		n = offset - at < size ? offset - at : size;
+		rc = read_hashed(g->s, g->part, at, n, g->bytes, g->hash, err);
 	}
-	for (size_t first = 0; rc == 0 && first < planes; first += use->group) {
-		n = planes - first < use->group ? planes - first : use->group;
-		rc = read_hashed(s, part, h->offset + first * size, n * size, bytes, digest, err);
-		if (rc == 0)
-			interfile_sample_add(h, bytes, first * values, n * values, order);
-		if (rc == 0 && *used == 0)
-			*used = use->use(use->ctx, bytes, first, n, ret_used);
+	return rc;
+}
+
+/* Use group after group of planes. *used: the error of use(), after which the rest is read for its hash. */
+static int use_groups(struct group g[2], const struct sinogram_planes *use, size_t planes, struct interfile_sample *order,
+		      int *used, struct err *ret_used, struct err *err)
+{
+	const struct interfile *h = &g[0].part->header;
+	size_t values = g[0].values;
+	int rc = read_offset(&g[0], use->group * values * (size_t)h->bytes, err);
+
+	if (rc < 0)
+		return rc;
+	begin_group(&g[0], 0, use->group, planes);
+	for (int i = 0; rc == 0 && g[i].n > 0; i = !i) {
+		rc = end_group(&g[i], err);
+		if (rc < 0)
+			break;
+		begin_group(&g[!i], g[i].first + g[i].n, use->group, planes);
+		interfile_sample_add(h, g[i].bytes, g[i].first * values, g[i].n * values, order);
+		if (*used == 0)
+			*used = use->use(use->ctx, g[i].bytes, g[i].first, g[i].n, ret_used);
 	}
 	return rc;
 }
@@ -160,22 +159,24 @@ static int read_groups(const struct sinogram *s, const struct sinogram_part *par
 int sinogram_read_planes(const struct sinogram *s, enum sinogram_role role, const struct sinogram_planes *use, struct err *err)
 {
 	const struct sinogram_part *part = &s->part[role];
-	struct dicom_digest *digest = dicom_digest_new();
+	struct hash_thread *hash = hash_thread_create();
 	struct interfile_sample order = {0};
 	struct err why = {0};
-	size_t planes, values;
-	uint8_t *bytes;
+	struct group groups[2];
+	size_t planes, values, size;
 	int used = 0, rc;
 
 	interfile_shape(&part->header, &planes, &values);
-	bytes = malloc(use->group * values * (size_t)part->header.bytes);
-	if (!bytes || !digest)
-		rc = err_set(err, ENOMEM, "no memory for %zu of %zu planes", use->group, planes);
-	else if ((rc = read_groups(s, part, use, bytes, digest, &order, &used, &why, err)) == 0 &&
-		 (rc = check_hash(part, digest, err)) == 0)
+	size = use->group * values * (size_t)part->header.bytes;
+	for (int i = 0; i < 2; i++)
+		groups[i] = (struct group){.s = s, .part = part, .hash = hash, .bytes = malloc(size), .values = values};
+	if (!groups[0].bytes || !groups[1].bytes || !hash)
+		rc = err_set(err, ENOMEM, "no memory for twice %zu of %zu planes", use->group, planes);
+	else if ((rc = use_groups(groups, use, planes, &order, &used, &why, err)) == 0 && (rc = check_hash(part, hash, err)) == 0)
 		rc = interfile_sample_check(&part->header, &order, err);
-	dicom_digest_free(digest);
-	free(bytes);
+	hash_thread_free(hash);
+	free(groups[0].bytes);
+	free(groups[1].bytes);
 	if (rc < 0)
 		err_prefix(err, "%s", sinogram_role_name(role));
 	else if (used < 0 && err)

@@ -14,6 +14,7 @@
 #include "dicom/core/bulk.h"
 #include "dicom/object/dicom_tags.h"
 #include "node/base/folder.h"
+#include "node/sinogram/hash_thread.h"
 #include "node/sinogram/provenance.h"
 #include "node/sinogram/sinogram_internal.h"
 
@@ -30,7 +31,9 @@ struct reader {
 	float *plane;	     /* the plane that was made last */
 	size_t plane_bytes;  /* its size */
 	uint64_t plane_next; /* number of the next plane to make */
-	struct dicom_digest *digest;
+	struct hash_thread *hash;
+	uint8_t *pieces; /* two, of PIECE bytes */
+	bool second;	 /* the next one is the second */
 };
 
 static int open_planes(struct reader *r, struct err *err)
@@ -45,9 +48,9 @@ static int open_planes(struct reader *r, struct err *err)
 
 static int reader_open(struct reader *r, const struct sinogram_stream *s, struct err *err)
 {
-	*r = (struct reader){.stream = s, .fd = -1, .digest = dicom_digest_new()};
-	if (!r->digest)
-		return err_set(err, ENOMEM, "no memory for a digest");
+	*r = (struct reader){.stream = s, .fd = -1, .hash = hash_thread_create(), .pieces = malloc(2 * PIECE)};
+	if (!r->hash || !r->pieces)
+		return err_set(err, ENOMEM, "no memory to read a sinogram");
 	if (s->values || s->make)
 		return open_planes(r, err);
 	r->fd = open(s->path, O_RDONLY | O_CLOEXEC);
@@ -59,7 +62,8 @@ static void reader_close(struct reader *r)
 	if (r->fd >= 0)
 		close(r->fd);
 	free(r->plane);
-	dicom_digest_free(r->digest);
+	hash_thread_free(r->hash); /* which may still read a piece */
+	free(r->pieces);
 }
 
 /* Make one stored plane, or copy it from the array. */
@@ -92,15 +96,9 @@ static int make_more(struct reader *r, uint8_t *to, size_t n, struct err *err)
 	return 0;
 }
 
-static int read_more(void *ctx, void *ret_bytes, size_t n, struct err *err)
+static int read_from_file(const struct reader *r, uint8_t *to, size_t n, struct err *err)
 {
-	struct reader *r = ctx;
-	uint8_t *to = ret_bytes;
-	int rc = r->plane ? make_more(r, to, n, err) : 0;
-
-	if (rc < 0)
-		return rc;
-	for (size_t done = 0; r->fd >= 0 && done < n;) {
+	for (size_t done = 0; done < n;) {
 		ssize_t got = pread(r->fd, to + done, n - done, (off_t)(r->at + done));
 
 		if (got < 0 && errno == EINTR)
@@ -112,23 +110,53 @@ static int read_more(void *ctx, void *ret_bytes, size_t n, struct err *err)
 				       (unsigned long long)r->stream->bytes);
 		done += (size_t)got;
 	}
-	dicom_digest_add(r->digest, to, n);
-	r->at += n;
 	return 0;
+}
+
+/* Read the next n bytes, at most PIECE, to a piece of the reader. It is hashed while the next one is read. */
+static int next_piece(struct reader *r, size_t n, const uint8_t **ret, struct err *err)
+{
+	uint8_t *to = r->pieces + (r->second ? PIECE : 0);
+	int rc;
+
+	hash_thread_leave(r->hash, to, n);
+	rc = r->plane ? make_more(r, to, n, err) : read_from_file(r, to, n, err);
+	if (rc < 0)
+		return rc;
+	hash_thread_add(r->hash, to, n);
+	r->second = !r->second;
+	r->at += n;
+	*ret = to;
+	return 0;
+}
+
+static int read_more(void *ctx, void *ret_bytes, size_t n, struct err *err)
+{
+	uint8_t *to = ret_bytes;
+	int rc = 0;
+
+	for (size_t done = 0, part; rc == 0 && done < n; done += part) {
+		const uint8_t *piece;
+
+		part = n - done < PIECE ? n - done : PIECE;
+		rc = next_piece(ctx, part, &piece, err);
+		if (rc == 0)
+			memcpy(to + done, piece, part);
+	}
+	return rc;
 }
 
 int sinogram_stream_hash(struct sinogram_stream *s, struct err *err)
 {
-	uint8_t *piece = malloc(PIECE);
-	struct reader r = {.fd = -1};
-	int rc = piece ? reader_open(&r, s, err) : err_set(err, ENOMEM, "no memory to read a sinogram");
+	const uint8_t *piece;
+	struct reader r;
+	int rc = reader_open(&r, s, err);
 
 	while (rc == 0 && r.at < s->bytes)
-		rc = read_more(&r, piece, s->bytes - r.at < PIECE ? (size_t)(s->bytes - r.at) : PIECE, err);
+		rc = next_piece(&r, s->bytes - r.at < PIECE ? (size_t)(s->bytes - r.at) : PIECE, &piece, err);
 	if (rc == 0)
-		dicom_digest_hex(r.digest, s->sha256);
+		hash_thread_hex(r.hash, s->sha256);
 	reader_close(&r);
-	free(piece);
 	return rc;
 }
 
@@ -325,7 +353,7 @@ static int write_role(struct sinogram_source *s, struct object *o, struct err *e
 			break;
 	}
 	if (rc == 0) {
-		dicom_digest_hex(r.digest, found);
+		hash_thread_hex(r.hash, found);
 		if (strcmp(found, stream->sha256) != 0)
 			rc = err_set(err, EBADMSG, "%s has changed while it was read",
 				     stream->values ? "the array"
