@@ -325,11 +325,15 @@ int petsird_open(const char *path, struct petsird **ret, struct err *err)
 	rc = yardl_open(path, &p->in, err);
 	p->in.err = err;
 	if (rc == 0)
+		rc = petsird_plain_create(p, err);
+	if (rc == 0)
 		rc = open_types(p, &type, err);
 	if (rc == 0)
 		rc = petsird_read_record(p, type, header, &p->header);
 	if (rc == 0)
 		rc = check_header(p, err);
+	if (rc == 0)
+		rc = petsird_make_alive(p, err);
 	if (rc < 0) {
 		petsird_close(p);
 		return rc;
@@ -347,7 +351,9 @@ struct petsird *petsird_close(struct petsird *p)
 		free(p->header.tof[i / PETSIRD_TYPES_MAX][i % PETSIRD_TYPES_MAX].edges);
 	free(p->header.position);
 	free(p->counts.gap);
+	petsird_free_alive(p);
 	petsird_free_efficiencies(p);
+	petsird_plain_free(p);
 	yardl_schema_clear(&p->schema);
 	yardl_close(&p->in);
 	free(p);

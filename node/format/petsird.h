@@ -112,6 +112,10 @@ struct petsird *petsird_close(struct petsird *p); /* takes NULL, returns NULL */
 const struct petsird_header *petsird_header(const struct petsird *p);
 const struct petsird_counts *petsird_counts(const struct petsird *p);
 
+struct thread_pool;
+
+/* Decode events by these threads, too: petsird_next() runs them. Borrowed until petsird_close(). */
+void petsird_use_threads(struct petsird *p, struct thread_pool *pool);
 /* Read up to `max` events; *ret_n is 0 at the end of the data. */
 int petsird_next(struct petsird *p, struct petsird_event *ret_events, size_t max, size_t *ret_n, struct err *err);
 /* Read the time marks of a trigger (ecgTrigger, respTrigger, otherMotionTrigger, externalSync) from the whole file: the starts of
@@ -128,5 +132,7 @@ size_t petsird_type_of(const struct petsird_header *h, size_t detector);
 const struct petsird_tof *petsird_tof_of(const struct petsird_header *h, size_t i, size_t j);
 /* Return the efficiency of a pair of detection bins without the calibration factor, 0 if its modules are not in coincidence. */
 double petsird_efficiency(const struct petsird *p, const uint32_t detector[2], const uint16_t energy[2]);
+/* Is it above 0? From any thread. */
+bool petsird_is_alive(const struct petsird *p, const uint32_t detector[2], const uint16_t energy[2]);
 
 #endif

@@ -62,6 +62,7 @@ void petsird_rewind(struct petsird *p)
 	p->cursor = (struct petsird_cursor){0};
 	p->counts = (struct petsird_counts){.gap = p->counts.gap};
 	p->covered_to = 0;
+	petsird_plain_forget(p);
 }
 
 const struct petsird_counts *petsird_counts(const struct petsird *p)
@@ -130,73 +131,11 @@ static int read_event(struct petsird *p, struct petsird_event *ret)
 
 /* ---- many events ---- */
 
-#define PLAIN_VALUES 3	    /* of an event: two bins and the TOF bin */
-#define PLAIN_VALUE_BYTES 5 /* of 32 bits */
-
-/* Does an event consist of two detection bins and a TOF bin, unsigned integers, in this order? */
-static bool is_plain(const struct yardl_type *t)
-{
-	const struct yardl_type *bins = t->of[0];
-
-	return t->n == 2 && strcmp(t->names[0], "detectionBins") == 0 && bins->kind == YARDL_VECTOR && bins->length == 2 &&
-	       bins->of[0]->kind == YARDL_UNSIGNED && t->of[1]->kind == YARDL_UNSIGNED;
-}
-
-/* Decode LEB128 of up to 28 bits and move *at on; UINT32_MAX: more bits. */
-static inline uint32_t take_leb128(const uint8_t **at)
-{
-	uint32_t value = 0;
-
-	for (int shift = 0; shift < 28; shift += 7) {
-		uint8_t byte = *(*at)++;
-
-		value |= (uint32_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return value;
-	}
-	return UINT32_MAX;
-}
-
-/* Read plain events that are in the buffer as a whole, up to the first one that is not valid: read_event() then reads it, and
- * finds out what is wrong. Returns their number. */
-static size_t read_plain(struct petsird *p, struct petsird_event *ret_events, size_t max)
-{
-	const struct petsird_cursor *c = &p->cursor;
-	const struct petsird_modules *m[2] = {&p->header.type[c->row], &p->header.type[c->column]};
-	uint32_t energies[2] = {(uint32_t)m[0]->energies, (uint32_t)m[1]->energies}, first[2], bins[2];
-	size_t tof = petsird_tof_of(&p->header, (size_t)c->row, (size_t)c->column)->n, n = 0;
-
-	for (int i = 0; i < 2; i++) {
-		first[i] = (uint32_t)m[i]->first;
-		bins[i] = (uint32_t)(m[i]->modules * m[i]->elements * m[i]->energies);
-	}
-	max = max < c->events ? max : (size_t)c->events;
-	while (n < max && p->in.end - p->in.at >= PLAIN_VALUES * PLAIN_VALUE_BYTES) {
-		const uint8_t *at = p->in.buffer + p->in.at;
-		uint32_t a = take_leb128(&at), b = take_leb128(&at), k = take_leb128(&at);
-
-		if (a >= bins[0] || b >= bins[1] || k >= tof)
-			break;
-		ret_events[n++] = (struct petsird_event){
-			.detector = {first[0] + (energies[0] == 1 ? a : a / energies[0]),
-				     first[1] + (energies[1] == 1 ? b : b / energies[1])},
-			.energy = {(uint16_t)(energies[0] == 1 ? 0 : a % energies[0]),
-				   (uint16_t)(energies[1] == 1 ? 0 : b % energies[1])},
-			.tof = (uint16_t)k,
-			.delayed = c->delayed,
-			.time = c->time,
-			.stop = c->stop,
-		};
-		p->in.at = (size_t)(at - p->in.buffer);
-	}
-	return n;
-}
-
-/* Read at least one event, at most `max`, of the list that is open. */
+/* Read at least one event, at most `max`, of the list that is open. Plain ones may wait to be decoded. */
 static int read_some(struct petsird *p, struct petsird_event *ret_events, size_t max, size_t *ret_n)
 {
 	struct petsird_cursor *c = &p->cursor;
-	size_t n = c->plain ? read_plain(p, ret_events, max) : 0;
+	size_t n = c->plain ? petsird_plain_add(p, ret_events, max < c->events ? max : (size_t)c->events) : 0;
 	int rc = 0;
 
 	if (n == 0) {
@@ -208,6 +147,19 @@ static int read_some(struct petsird *p, struct petsird_event *ret_events, size_t
 	*(c->delayed ? &p->counts.delayeds : &p->counts.prompts) += n;
 	*ret_n = n;
 	return rc;
+}
+
+/* Decode the plain events that wait. An invalid one is read again, alone, which finds out what is wrong. */
+static int end_plain(struct petsird *p, int rc)
+{
+	struct petsird_event e;
+
+	petsird_plain_decode(p);
+	if (!petsird_plain_failed(p))
+		return rc;
+	petsird_plain_seek_failed(p);
+	rc = read_event(p, &e);
+	return rc < 0 ? rc : yardl_fail(&p->in, EBADMSG, "an event that is not valid");
 }
 
 /* ---- lists of events ---- */
@@ -226,7 +178,7 @@ static int open_list(struct petsird *p)
 	if (c->row < p->header.n_types && c->column < p->header.n_types) {
 		c->events = n;
 		c->event = list->of[0];
-		c->plain = is_plain(list->of[0]);
+		c->plain = petsird_plain_type(list->of[0]);
 		c->column += n == 0;
 		return 0;
 	}
@@ -411,12 +363,13 @@ int petsird_next(struct petsird *p, struct petsird_event *ret_events, size_t max
 	int rc = 0;
 
 	p->in.err = err;
-	while (rc == 0 && n < max && !c->ended) {
+	while (rc == 0 && n < max && !c->ended && !petsird_plain_failed(p)) {
 		size_t got = 0;
 
 		rc = c->events > 0 ? read_some(p, ret_events + n, max - n, &got) : advance_cursor(p);
 		n += got;
 	}
+	rc = end_plain(p, rc);
 	if (rc == 0)
 		*ret_n = n;
 	return rc;

@@ -30,7 +30,7 @@ struct petsird_cursor {
 	uint64_t rows, row, columns, column; /* of the lists */
 	uint64_t events;		     /* that follow in this list */
 	const struct yardl_type *event;	     /* their type */
-	bool plain;			     /* see petsird_events.c */
+	bool plain;			     /* see petsird_plain.c */
 	uint32_t time, stop;		     /* of the event block, ms */
 };
 
@@ -42,13 +42,15 @@ struct petsird {
 	const struct yardl_type *block; /* of the stream of time blocks */
 	uint64_t first_block;		/* position in the file */
 	struct petsird_cursor cursor;
-	uint64_t covered_to;	 /* ms: last stop so far */
-	size_t gaps_max;	 /* room for counts.gap */
-	struct pet_marks *marks; /* starts of blocks of `signal` are added to it; NULL: they are skipped */
+	struct petsird_plain *plain; /* events that wait to be decoded */
+	uint64_t covered_to;	     /* ms: last stop so far */
+	size_t gaps_max;	     /* room for counts.gap */
+	struct pet_marks *marks;     /* starts of blocks of `signal` are added to it; NULL: they are skipped */
 	uint32_t signal;
 	size_t n_bins[PETSIRD_TYPES_MAX]; /* detection bins: 0: none in the file */
 	float *bins[PETSIRD_TYPES_MAX];
 	struct petsird_pair pair[PETSIRD_TYPES_MAX][PETSIRD_TYPES_MAX]; /* [i][j], j <= i */
+	struct petsird_alive *alive;					/* petsird_alive.c */
 	/* while the header is read */
 	size_t n_energies;
 	size_t energies[PETSIRD_TYPES_MAX];
@@ -84,7 +86,25 @@ extern const struct petsird_field petsird_exam[];	  /* petsird_exam.c: ExamInfor
 extern const struct petsird_field petsird_efficiencies[]; /* petsird_efficiency.c: DetectionEfficiencies */
 int petsird_check_efficiencies(struct petsird *p, struct err *err);
 void petsird_free_efficiencies(struct petsird *p);
+/* petsird_alive.c: find out which modules and pairs of modules are alive as a whole, from efficiencies that are checked. */
+int petsird_make_alive(struct petsird *p, struct err *err);
+void petsird_free_alive(struct petsird *p);
 /* petsird_events.c: check the types of the time blocks. */
 int petsird_check_blocks(struct petsird *p);
+
+/* ---- petsird_plain.c: plain events are decoded later, by threads ---- */
+
+int petsird_plain_create(struct petsird *p, struct err *err);
+void petsird_plain_free(struct petsird *p);
+/* Does an event consist of two detection bins and a TOF bin, unsigned integers, in this order? */
+bool petsird_plain_type(const struct yardl_type *t);
+/* Pass at most `max` events of the cursor's list that are in the buffer as a whole, and decode them to ret_events before
+ * petsird_plain_decode() returns. Returns their number. */
+size_t petsird_plain_add(struct petsird *p, struct petsird_event *ret_events, size_t max);
+void petsird_plain_decode(struct petsird *p);
+/* Was an event not valid? petsird_plain_seek_failed() makes the first one the next event. */
+bool petsird_plain_failed(const struct petsird *p);
+void petsird_plain_seek_failed(struct petsird *p);
+void petsird_plain_forget(struct petsird *p);
 
 #endif

@@ -48,14 +48,14 @@ int yardl_open(const char *path, struct yardl_in *ret, struct err *err)
 		return err_set(err, folder_input_code(errno), "cannot open %s: %s", path, strerror(errno));
 	if (fstat(in.fd, &st) < 0 || !S_ISREG(st.st_mode))
 		rc = err_set(err, EBADMSG, "%s is not a regular file", path);
-	in.buffer = rc == 0 ? malloc(YARDL_BUFFER) : NULL;
+	in.size = rc == 0 ? (uint64_t)st.st_size : 0;
+	in.buffer = rc == 0 ? calloc(1, (in.size < YARDL_BUFFER ? (size_t)in.size : YARDL_BUFFER) + YARDL_SPARE) : NULL;
 	if (rc == 0 && !in.buffer)
 		rc = err_set(err, ENOMEM, "no memory to read %s", path);
 	if (rc < 0) {
 		close(in.fd);
 		return rc;
 	}
-	in.size = (uint64_t)st.st_size;
 	*ret = in;
 	return 0;
 }
@@ -68,8 +68,15 @@ void yardl_close(struct yardl_in *in)
 	*in = (struct yardl_in){.fd = -1};
 }
 
+static void leave_buffer(struct yardl_in *in)
+{
+	if (in->leave)
+		in->leave(in->ctx);
+}
+
 int yardl_seek(struct yardl_in *in, uint64_t position)
 {
+	leave_buffer(in);
 	in->base = position;
 	in->at = in->end = 0;
 	return 0;
@@ -78,6 +85,7 @@ int yardl_seek(struct yardl_in *in, uint64_t position)
 /* Have at least n bytes in the buffer, n <= YARDL_BUFFER, or as many as the file has. */
 static int fill_buffer(struct yardl_in *in, size_t n)
 {
+	leave_buffer(in);
 	memmove(in->buffer, in->buffer + in->at, in->end - in->at);
 	in->base += in->at;
 	in->end -= in->at;

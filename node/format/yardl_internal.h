@@ -27,7 +27,8 @@
 #define YARDL_TYPES_MAX 8192
 #define YARDL_DEPTH_MAX 64
 #define YARDL_RANK_MAX 8
-#define YARDL_BUFFER ((size_t)1 << 16)
+#define YARDL_BUFFER ((size_t)1 << 20)
+#define YARDL_SPARE 16	/* bytes behind the buffer that may be read, whatever they are */
 #define YARDL_OPEN (-1) /* length of a vector, rank of an array: in the file */
 
 enum yardl_kind {
@@ -80,7 +81,9 @@ struct yardl_in {
 	uint64_t size; /* of the file */
 	uint64_t base; /* position of buffer[0] in the file */
 	size_t at, end;
-	uint8_t *buffer; /* YARDL_BUFFER bytes */
+	uint8_t *buffer;	  /* YARDL_BUFFER bytes, or those of a smaller file */
+	void (*leave)(void *ctx); /* called before these bytes are replaced; NULL: nothing */
+	void *ctx;
 	struct err *err; /* set by the caller before each use */
 };
 

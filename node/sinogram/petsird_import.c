@@ -17,6 +17,7 @@
 #include "node/base/folder.h"
 #include "node/base/plural.h"
 #include "node/base/sentence.h"
+#include "node/base/thread_pool.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/petsird_facts_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
@@ -28,6 +29,7 @@
 struct import {
 	const struct petsird_import *o;
 	struct petsird *file;
+	struct thread_pool *pool;
 	const struct petsird_header *h;
 	struct pet_cylinder cylinder;
 	struct michelogram m;
@@ -371,7 +373,10 @@ int petsird_import(const char *path, const struct sinogram_import *conf, struct 
 	int rc = petsird_open(path, &s.file, err);
 
 	s.images.gates.marks = (struct pet_marks){0}; /* find_marks() */
+	if (rc == 0)
+		rc = thread_pool_create(0, &s.pool, err);
 	if (rc == 0) {
+		petsird_use_threads(s.file, s.pool);
 		s.h = petsird_header(s.file);
 		rc = make_michelogram(&s, err);
 	}
@@ -398,5 +403,6 @@ int petsird_import(const char *path, const struct sinogram_import *conf, struct 
 	pet_marks_clear(&s.images.gates.marks);
 	pet_cylinder_clear(&s.cylinder);
 	petsird_close(s.file);
+	thread_pool_free(s.pool);
 	return rc;
 }

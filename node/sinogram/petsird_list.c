@@ -17,15 +17,18 @@
 #include "kernels/order.h"
 #include "node/base/folder.h"
 #include "node/base/sentence.h"
+#include "node/base/thread_pool.h"
 #include "node/sinogram/pet_source.h"
 #include "node/sinogram/petsird_facts_internal.h"
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 
 #define MAGIC "yardl"
-#define PIECE ((size_t)1 << 16) /* events */
-#define TOLERANCE 1.0		/* of a regular cylinder, mm */
-#define FOV_MOST 350.0		/* as pet_plan(): radius of the field of view, mm, and its part of the detectors' */
+#define PIECE ((size_t)1 << 17) /* events */
+#define SHARE ((size_t)1 << 12) /* of them, for a thread */
+#define SHARES (PIECE / SHARE)
+#define TOLERANCE 1.0  /* of a regular cylinder, mm */
+#define FOV_MOST 350.0 /* as pet_plan(): radius of the field of view, mm, and its part of the detectors' */
 #define FOV_PART 0.98
 #define SLICE 2.0      /* mm, if the detectors do not suggest any */
 #define SAME_RING 0.05 /* mm */
@@ -43,6 +46,7 @@ struct petsird_source {
 	struct michelogram m;
 	struct michelogram_index index;
 	struct pet_list_pairs pairs;
+	struct thread_pool *pool;
 	struct petsird_event *piece;
 	const struct pet_images *frames; /* of the acquisition */
 	int64_t block;			 /* start of the last time block that was checked; -1: none */
@@ -83,28 +87,62 @@ static void choose_kind(void *ctx, bool delayed)
 
 static bool is_alive(const struct petsird_source *s, const struct petsird_event *e)
 {
-	return e->detector[0] != e->detector[1] &&
-	       (!s->h->has_efficiencies || petsird_efficiency(s->file, e->detector, e->energy) > 0);
+	return e->detector[0] != e->detector[1] && (!s->h->has_efficiencies || petsird_is_alive(s->file, e->detector, e->energy));
 }
 
-/* Convert the events that are used. TOF bins of the file ascend towards the second detector, those of a list towards the first.
- */
-static size_t convert_events(struct petsird_source *s, size_t n, uint32_t start, struct event *ret, uint32_t *ret_ms)
-{
-	size_t used = 0;
+/* Events of a piece that are converted, share by share. */
+struct conversion {
+	const struct petsird_source *s;
+	size_t n;
+	uint32_t start; /* of the acquisition, ms */
+	struct event *events;
+	uint32_t *ms;
+	size_t used[SHARES], dead[SHARES];
+};
 
-	for (size_t i = 0; i < n; i++) {
+/* Convert the events of a share that are used, to its place. TOF bins of the file ascend towards the second detector, those of a
+ * list towards the first. */
+static void convert_share(void *ctx, size_t share)
+{
+	struct conversion *c = ctx;
+	const struct petsird_source *s = c->s;
+	size_t first = share * SHARE, end = first + SHARE < c->n ? first + SHARE : c->n, used = first, dead = 0;
+
+	for (size_t i = first; i < end; i++) {
 		const struct petsird_event *e = &s->piece[i];
-		int tof = s->tof.n > 0 ? (s->tof.n - 1 - e->tof) / s->mashing : 0;
+		int tof = s->tof.n > 0 ? s->tof.n - 1 - e->tof : 0;
 
 		if (e->delayed != s->delayed)
 			continue;
 		if (!e->delayed && !is_alive(s, e)) {
-			s->dead++;
+			dead++;
 			continue;
 		}
-		ret_ms[used] = e->time - start;
-		ret[used++] = (struct event){{(int32_t)e->detector[0], (int32_t)e->detector[1]}, tof, 0};
+		c->ms[used] = e->time - c->start;
+		c->events[used++] = (struct event){
+			{(int32_t)e->detector[0], (int32_t)e->detector[1]}, s->mashing > 1 ? tof / s->mashing : tof, 0};
+	}
+	c->used[share] = used - first;
+	c->dead[share] = dead;
+}
+
+/* Convert the events of the piece that are used. Returns their number. */
+static size_t convert_events(struct petsird_source *s, size_t n, struct event *ret, uint32_t *ret_ms)
+{
+	struct conversion c = {.s = s, .n = n, .start = petsird_counts(s->file)->start, .events = ret, .ms = ret_ms};
+	size_t shares = (n + SHARE - 1) / SHARE, used = 0;
+
+	if (shares > 1)
+		thread_pool_run(s->pool, shares, convert_share, &c);
+	else
+		convert_share(&c, 0);
+	for (size_t i = 0; i < shares; i++) {
+		if (used < i * SHARE) {
+			memmove(ret + used, ret + i * SHARE, c.used[i] * sizeof(*ret));
+			memmove(ret_ms + used, ret_ms + i * SHARE, c.used[i] * sizeof(*ret_ms));
+		}
+		used += c.used[i];
+		s->dead += c.dead[i];
 	}
 	return used;
 }
@@ -121,7 +159,7 @@ static int read_file(void *ctx, struct event *ret, uint32_t *ret_ms, size_t most
 		if (rc == 0)
 			rc = petsird_check_frames(s->file, s->frames, s->piece, n, &s->block, err);
 		if (rc == 0)
-			*ret_n = convert_events(s, n, petsird_counts(s->file)->start, ret, ret_ms);
+			*ret_n = convert_events(s, n, ret, ret_ms);
 	}
 	return rc;
 }
@@ -340,6 +378,7 @@ static void free_source(void *ctx)
 	free(s->piece);
 	pet_cylinder_clear(&s->cylinder);
 	petsird_close(s->file);
+	thread_pool_free(s->pool);
 	free(s);
 }
 
@@ -458,8 +497,11 @@ static int open_petsird_file(struct petsird_source *p, struct sinogram *s, struc
 	p->piece = malloc(PIECE * sizeof(*p->piece));
 	if (rc == 0 && !p->piece)
 		rc = err_set(err, ENOMEM, "no memory to read events");
+	if (rc == 0)
+		rc = thread_pool_create(0, &p->pool, err);
 	if (rc < 0)
 		return rc;
+	petsird_use_threads(p->file, p->pool);
 	p->h = petsird_header(p->file);
 	rc = find_scanner(p, l, err);
 	if (rc == 0)

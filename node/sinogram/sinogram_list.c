@@ -14,7 +14,7 @@
 #include "node/sinogram/sinogram_internal.h"
 #include "node/sinogram/sinogram_list_internal.h"
 
-#define PIECE ((size_t)1 << 16) /* events */
+#define PIECE ((size_t)1 << 17) /* events */
 #define MEMORY_PART 0.25	/* of the memory that this process may use */
 
 static size_t first_of(const struct sinogram_list *l, int frame)
@@ -35,17 +35,25 @@ static int rewind_events(void *ctx, struct err *err)
 	return l->kept ? 0 : l->source.rewind(l->source.ctx, err);
 }
 
+/* Return the image of event i of a piece; -1: none. image: that of the event before it. */
+static int image_of(struct sinogram_list *l, size_t i, int image)
+{
+	return i > 0 && l->ms[i] == l->ms[i - 1] ? image : pet_images_find(l->frames, l->ms[i], &l->near);
+}
+
 /* Read events of the chosen frame from the source. */
 static int read_source(struct sinogram_list *l, struct event *ret, size_t most, size_t *ret_n, struct err *err)
 {
 	size_t n = 1, used = 0;
-	int rc = 0;
+	int rc = 0, image = 0;
 
 	while (rc == 0 && n > 0 && used == 0) {
 		rc = l->source.read(l->source.ctx, ret, l->ms, most < PIECE ? most : PIECE, &n, err);
-		for (size_t i = 0; rc == 0 && i < n; i++)
-			if (pet_images_find(l->frames, l->ms[i], &l->near) == l->frame)
+		for (size_t i = 0; rc == 0 && i < n; i++) {
+			image = image_of(l, i, image);
+			if (image == l->frame)
 				ret[used++] = ret[i];
+		}
 	}
 	*ret_n = used;
 	return rc;
@@ -100,61 +108,78 @@ static void keep_none(struct sinogram_list *l)
 	l->kept = NULL;
 }
 
-/* Have room for n more events in memory; without room, or above the limit, keep none. */
-static void make_room(struct sinogram_list *l, size_t n, size_t most)
+/* Have room for a piece of events behind those that are kept; without memory, keep none. */
+static void make_room(struct sinogram_list *l)
 {
 	struct event *more;
 	size_t room = l->room;
 
-	if (!l->kept)
-		return;
-	while (room < l->n_kept + n)
+	while (room < l->n_kept + PIECE)
 		room *= 2;
-	more = l->n_kept + n > most / sizeof(*more) ? NULL : room == l->room ? l->kept : realloc(l->kept, room * sizeof(*more));
-	if (!more)
+	if (!l->kept || room == l->room)
+		return;
+	more = realloc(l->kept, room * sizeof(*more));
+	if (!more) {
 		keep_none(l);
-	else
-		l->kept = more;
+		return;
+	}
+	l->kept = more;
 	l->room = room;
 }
 
-/* Count the events of a piece, and keep those of the frames. */
-static void take_events(struct sinogram_list *l, struct event *piece, size_t n, size_t most)
+/* Count the events of a piece, and leave those of the frames in it. Returns their number. */
+static size_t take_events(struct sinogram_list *l, struct event *piece, size_t n)
 {
 	size_t used = 0;
+	int image = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		int frame = pet_images_find(l->frames, l->ms[i], &l->near);
-
-		if (frame < 0) {
+		image = image_of(l, i, image);
+		if (image < 0) {
 			l->report.between++;
 			continue;
 		}
-		l->count[frame]++;
-		piece[used++] = piece[i];
+		l->count[image]++;
+		if (used < i)
+			piece[used] = piece[i];
+		used++;
 	}
 	l->report.used += used;
-	make_room(l, used, most);
-	if (l->kept) {
-		memcpy(l->kept + l->n_kept, piece, used * sizeof(*piece));
-		l->n_kept += used;
+	return used;
+}
+
+/* Read pieces to where they are kept or, above the limit and without memory, to one place. */
+static int load_pieces(struct sinogram_list *l, size_t most, struct event **piece, struct err *err)
+{
+	size_t n = 1;
+	int rc = 0;
+
+	while (rc == 0 && n > 0) {
+		struct event *to;
+
+		make_room(l);
+		if (!l->kept && !*piece && !(*piece = malloc(PIECE * sizeof(**piece))))
+			return err_set(err, ENOMEM, "no memory to read events");
+		to = l->kept ? l->kept + l->n_kept : *piece;
+		rc = l->source.read(l->source.ctx, to, l->ms, PIECE, &n, err);
+		if (rc == 0)
+			l->n_kept += take_events(l, to, n);
+		if (l->n_kept > most / sizeof(*l->kept))
+			keep_none(l);
 	}
+	return rc;
 }
 
 int list_load(struct sinogram_list *l, size_t most, struct err *err)
 {
-	struct event *piece = malloc(PIECE * sizeof(*piece));
+	struct event *piece = NULL;
 	double begun = clock_seconds();
-	size_t n = 1;
-	int rc = piece ? l->source.rewind(l->source.ctx, err) : err_set(err, ENOMEM, "no memory to read events");
+	int rc = l->source.rewind(l->source.ctx, err);
 
 	l->room = PIECE;
 	l->kept = malloc(l->room * sizeof(*l->kept));
-	while (rc == 0 && n > 0) {
-		rc = l->source.read(l->source.ctx, piece, l->ms, PIECE, &n, err);
-		if (rc == 0)
-			take_events(l, piece, n, most);
-	}
+	if (rc == 0)
+		rc = load_pieces(l, most, &piece, err);
 	free(piece);
 	l->report.dead = *l->dead;
 	l->report.kept = l->kept != NULL;

@@ -33,6 +33,7 @@ static void check_event(const struct petsird *p, const struct petsird_event *e)
 	}
 	must(e->tof < petsird_tof_of(h, type[0], type[1])->n, "a TOF bin that does not exist");
 	must(petsird_efficiency(p, e->detector, e->energy) >= 0, "an efficiency below 0");
+	must(petsird_is_alive(p, e->detector, e->energy) == (petsird_efficiency(p, e->detector, e->energy) > 0), "alive or not");
 }
 
 /* Read all events; returns whether this succeeded. */

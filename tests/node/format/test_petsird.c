@@ -2,6 +2,7 @@
 /* PETSIRD files: values computed by hand from a file made byte by byte; schemas without a field; damaged and hostile files. */
 #include <sys/mman.h>
 
+#include "node/base/thread_pool.h"
 #include "node/format/petsird.h"
 #include "tests/node/format/petsird_fixture.h"
 #include "tests/test.h"
@@ -175,6 +176,185 @@ TEST(events)
 	check_events(NULL);
 	check_events(other);
 	free(other);
+}
+
+/* All pairs of detection bins, with a dead bin, and with modules that are not in coincidence. */
+TEST(alive)
+{
+	static const struct {
+		enum petsird_mark at;
+		size_t removed;
+		const void *by;
+		size_t n;
+	} changes[] = {{MARK_MODEL, 0, "", 0},
+		       {MARK_BINS, 1 + 4, "\x10\0\0\0\0", 5},
+		       {MARK_GROUP, 1, "\1", 1},
+		       {MARK_GROUP, 1, "\0", 1}};
+	int least = 0;
+
+	for (size_t k = 0; k < sizeof(changes) / sizeof(changes[0]); k++) {
+		struct petsird_bytes o = petsird_make(NULL);
+		const struct petsird_header *h;
+		struct petsird *p;
+		int dead = 0;
+
+		petsird_replace(&o, changes[k].at, changes[k].removed, changes[k].by, changes[k].n);
+		p = open_bytes(&o);
+		h = petsird_header(p);
+		for (uint32_t i = 0; i < h->n_detectors * h->n_detectors; i++) {
+			uint32_t detector[2] = {i / (uint32_t)h->n_detectors, i % (uint32_t)h->n_detectors};
+			size_t energies[2] = {h->type[petsird_type_of(h, detector[0])].energies,
+					      h->type[petsird_type_of(h, detector[1])].energies};
+
+			for (size_t e = 0; e < energies[0] * energies[1]; e++) {
+				uint16_t energy[2] = {(uint16_t)(e / energies[1]), (uint16_t)(e % energies[1])};
+				bool is = petsird_efficiency(p, detector, energy) > 0;
+
+				assert_int_equal(petsird_is_alive(p, detector, energy), is);
+				dead += !is;
+			}
+		}
+		assert_true(dead > least);
+		least = k == 0 ? dead : least;
+		petsird_close(p);
+	}
+}
+
+/* ---- many events: beyond the buffer, by threads ---- */
+
+#define MANY ((size_t)400000)
+#define MANY_PIECE ((size_t)1 << 17)
+
+static struct petsird_event many_event(size_t i)
+{
+	return (struct petsird_event){.detector = {(uint32_t)(i * 7 % 16) / 2, (uint32_t)(i / 3 % 16) / 2},
+				      .energy = {i * 7 % 16 % 2, i / 3 % 16 % 2},
+				      .tof = i % 3};
+}
+
+/* Write a value with `more` bytes that add nothing, and return the end. */
+static uint8_t *write_value(uint8_t *at, unsigned v, int more)
+{
+	for (int i = 0; i < more; i++, v = 0)
+		*at++ = (uint8_t)(v | 0x80);
+	*at++ = (uint8_t)v;
+	return at;
+}
+
+/* Make a file with MANY events of types 0, 0 in its first block, some of them longer than needed. Event `wrong` has `by` in place
+ * of its first bin; SIZE_MAX: none. */
+static struct petsird_bytes make_many(const char *schema, size_t wrong, const void *by, size_t n)
+{
+	struct petsird_bytes o = petsird_make(schema), count = {0};
+	uint8_t *events = malloc(MANY * 30), *at = events;
+
+	assert_non_null(events);
+	put_unsigned(&count, MANY);
+	at = mempcpy(at, count.at, count.n);
+	for (size_t i = 0; i < MANY; i++) {
+		struct petsird_event e = many_event(i);
+
+		at = i == wrong ? mempcpy(at, by, n)
+				: write_value(at, 2 * e.detector[0] + e.energy[0], i % 97 == 0 ? (int)(i / 97 % 10) : 0);
+		at = write_value(at, 2 * e.detector[1] + e.energy[1], i % 101 == 0 ? 4 : 0);
+		at = write_value(at, e.tof, i % 89 == 0 ? 1 : 0);
+	}
+	petsird_replace(&o, MARK_EVENTS, 4, events, (size_t)(at - events));
+	free(events);
+	free(count.at);
+	return o;
+}
+
+static int read_many(const struct petsird_bytes *o, int threads, size_t piece, struct petsird_event *ret, size_t *ret_n,
+		     struct err *err)
+{
+	struct thread_pool *pool = NULL;
+	struct petsird *p = NULL;
+	size_t n = 0, got = 1;
+	int rc;
+
+	store(o->at, o->n);
+	assert_int_equal(petsird_open(path, &p, err), 0);
+	assert_int_equal(thread_pool_create(threads, &pool, NULL), 0);
+	petsird_use_threads(p, threads > 1 ? pool : NULL);
+	do {
+		rc = petsird_next(p, ret + n, piece, &got, err);
+		n += rc == 0 ? got : 0;
+	} while (rc == 0 && got > 0);
+	petsird_close(p);
+	thread_pool_free(pool);
+	*ret_n = n;
+	return rc;
+}
+
+TEST(many_events)
+{
+	struct petsird_event *e = malloc((MANY + MANY_PIECE) * sizeof(*e));
+	struct petsird_bytes o = make_many(NULL, SIZE_MAX, NULL, 0);
+	struct err err = {0};
+	size_t n = 0;
+
+	assert_non_null(e);
+	for (int threads = 1; threads <= 3; threads += 2)
+		for (size_t piece = 1000; piece <= MANY_PIECE; piece *= MANY_PIECE / 1000) {
+			assert_done(read_many(&o, threads, piece, e, &n, &err), &err);
+			assert_int_equal(n, MANY + 14);
+			for (size_t i = 0; i < MANY; i++) {
+				struct petsird_event w = many_event(i);
+
+				check_event(&e[i], w.detector[0], w.energy[0], w.detector[1], w.energy[1], w.tof, false, 1000);
+			}
+			check_event(&e[MANY], 8 + 2, 0, 7, 1, 0, false, 1000);
+		}
+	free(e);
+	free(o.at);
+}
+
+/* Return the place in "byte N: ...", less that of the first event, and the text behind it. */
+static long place_of(const struct err *err, const struct petsird_bytes *o, const char **ret_text)
+{
+	char *end;
+	long place = strtol(err->msg + strlen("byte "), &end, 10);
+
+	*ret_text = end;
+	return place - (long)o->mark[MARK_EVENT];
+}
+
+/* The first invalid event is refused in the same words, wherever it is, as by the reader of events by their fields. */
+TEST(many_events_with_an_error)
+{
+	static const uint8_t over[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2};
+	static const uint8_t wide[] = {0x81, 0x80, 0x80, 0x80, 0x10};
+	static const struct {
+		const void *by;
+		size_t n;
+	} wrong[] = {{"\x10", 1}, {over, sizeof(over)}, {wide, sizeof(wide)}};
+	static const size_t at[] = {0, 2047, 2048, MANY / 2, MANY - 1};
+	char *other = schema_with("{\"vector\":{\"items\":\"PETSIRD.DetectionBin\",\"length\":2}}",
+				  "{\"array\":{\"items\":\"PETSIRD.DetectionBin\",\"dimensions\":[{\"length\":2}]}}");
+	struct petsird_event *e = malloc((MANY + MANY_PIECE) * sizeof(*e));
+
+	assert_non_null(e);
+	for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++)
+		for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+			struct petsird_bytes plain = make_many(NULL, at[i], wrong[k].by, wrong[k].n);
+			struct petsird_bytes fields = make_many(other, at[i], wrong[k].by, wrong[k].n);
+			struct err err[2] = {{0}, {0}};
+			const char *text[2];
+			long place[2];
+			size_t n;
+
+			assert_int_equal(read_many(&plain, 3, MANY_PIECE, e, &n, &err[0]), -EBADMSG);
+			place[0] = place_of(&err[0], &plain, &text[0]);
+			assert_int_equal(read_many(&fields, 3, MANY_PIECE, e, &n, &err[1]), -EBADMSG);
+			place[1] = place_of(&err[1], &fields, &text[1]);
+			assert_int_equal(place[0], place[1]);
+			assert_string_equal(text[0], text[1]);
+			free(plain.at);
+			free(fields.at);
+		}
+	free(other);
+	free(e);
 }
 
 TEST(counts)
