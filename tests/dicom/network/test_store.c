@@ -133,6 +133,23 @@ static void check_stored(const struct sent *s, const char *sop_class, const char
 
 /* ---- tests ---- */
 
+/* Send one object over an association of its own: it is acknowledged, and stored as it is. */
+static void store_alone(const struct sent *s, const char *ts, int max_pdu)
+{
+	struct scu_context context = {.sop_class = CLASS_MG};
+	struct server server = start(10);
+	uint16_t status = 0xffff;
+	struct scu *scu;
+
+	snprintf(context.transfer_syntax, sizeof(context.transfer_syntax), "%s", ts);
+	scu = connect_to(server, &context, 1, max_pdu);
+	assert_int_equal(scu_store(scu, s->path, &status, NULL), 0);
+	assert_int_equal(status, STORE_SUCCESS);
+	scu_close(scu);
+	finish(server);
+	check_stored(s, CLASS_MG, ts);
+}
+
 TEST(echo_and_stores)
 {
 	static const size_t sizes[] = {2, 1000, 131060 - 62, 131060, 131062, 300000, 524240, 524242, 5000000};
@@ -169,47 +186,27 @@ TEST(echo_and_stores)
 TEST(uid_of_64_characters)
 {
 	static const char longest[] = "1.234567890123456789012345678901234567890123456789012345678901.3";
-	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
-	struct server server = start(10);
-	struct scu *scu = connect_to(server, contexts, 1, 131072);
-	struct err err = {0};
-	uint16_t status = 0xffff;
 	struct sent s;
-	int sent;
 
 	assert_int_equal(strlen(longest), 64);
 	sop_instance = longest;
 	s = make_file("a.dcm", CLASS_MG, EXPLICIT, 1000);
 	sop_instance = "1.2.3.4";
-	sent = scu_store(scu, s.path, &status, &err);
-	scu_close(scu);
-	finish(server);
-	assert_int_equal(sent, 0);
-	assert_int_equal(status, STORE_SUCCESS);
+	store_alone(&s, EXPLICIT, 131072);
 	assert_string_equal(seen->object.sop_instance, longest);
-	check_stored(&s, CLASS_MG, EXPLICIT);
 }
 
 TEST(small_pdus)
 {
-	struct scu_context contexts[] = {{CLASS_MG, JPEG_LOSSLESS}};
 	struct sent s = make_file("a.dcm", CLASS_MG, JPEG_LOSSLESS, 1000000);
-	struct server server = start(10);
-	struct scu *scu = connect_to(server, contexts, 1, 4096);
-	uint16_t status = 0xffff;
 
-	assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
-	assert_int_equal(status, STORE_SUCCESS);
-	scu_close(scu);
-	finish(server);
-	check_stored(&s, CLASS_MG, JPEG_LOSSLESS);
+	store_alone(&s, JPEG_LOSSLESS, 4096);
 }
 
 /* A peer that accepts only small PDUs: pieces of many PDUs. The sizes of the objects are around that of a PDU and of a piece. */
 TEST(peers_of_small_pdus)
 {
 	static const int most[] = {4096, 5000, 16384};
-	struct scu_context contexts[] = {{CLASS_MG, EXPLICIT}};
 
 	for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
 		size_t pdu = (size_t)most[i] - 12;
@@ -217,18 +214,9 @@ TEST(peers_of_small_pdus)
 
 		for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
 			struct sent s = make_file("a.dcm", CLASS_MG, EXPLICIT, sizes[k]);
-			struct server server;
-			struct scu *scu;
-			uint16_t status = 0xffff;
 
 			seen->max_pdu = most[i];
-			server = start(10);
-			scu = connect_to(server, contexts, 1, 131072);
-			assert_int_equal(scu_store(scu, s.path, &status, NULL), 0);
-			assert_int_equal(status, STORE_SUCCESS);
-			scu_close(scu);
-			finish(server);
-			check_stored(&s, CLASS_MG, EXPLICIT);
+			store_alone(&s, EXPLICIT, 131072);
 		}
 	}
 	seen->max_pdu = 0;

@@ -40,6 +40,14 @@ static void finish(struct stage *t, int a[2], int b[2])
 	}
 }
 
+/* The first of two results is being made: the other one is opened. */
+static void start_first(struct stage *t, int64_t first)
+{
+	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
+	append(t, first, EVENT_STARTED, "{}");
+	step(t, first, NOW);
+}
+
 TEST(results_run_after_each_other, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
@@ -120,9 +128,7 @@ TEST(a_revision_has_its_own_results, .setup = setup, .teardown = teardown)
 	int64_t first = add_job(t, "dbt", 1, 1), old, revision = 0, image;
 	char member[200];
 
-	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
-	append(t, first, EVENT_STARTED, "{}");
-	step(t, first, NOW);
+	start_first(t, first);
 	old = last(t)->id;
 	for (int round = 1; round <= 2; round++) {
 		image = add_instance(t, round == 1 ? "1.7.1" : "1.7.2");
@@ -153,9 +159,7 @@ TEST(retried_result, .setup = setup, .teardown = teardown)
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1), second;
 
-	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
-	append(t, first, EVENT_STARTED, "{}");
-	step(t, first, NOW);
+	start_first(t, first);
 	second = last(t)->id;
 	append(t, second, EVENT_STARTED, "{}");
 	append(t, second, EVENT_FAILED, "{\"reason\":\"too large\"}");
@@ -240,9 +244,7 @@ TEST(a_statement_holds_for_all_results, .setup = setup, .teardown = teardown)
 	}
 	assert_true(step(t, first, NOW)->patients_differ);
 	append(t, first, EVENT_RETRY, "{\"reason\":\"x\",\"same_patient\":true,\"header\":\"instances/0.dcm\"}");
-	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
-	append(t, first, EVENT_STARTED, "{}");
-	step(t, first, NOW);
+	start_first(t, first);
 	step(t, first, NOW);
 	result = last(t)->id;
 	assert_true(result != first && last(t)->state == JOB_READY && last(t)->same_patient > 0);
@@ -267,9 +269,7 @@ TEST(a_restart_after_a_revision, .setup = setup, .teardown = teardown)
 	int64_t first = add_job(t, "dbt", 1, 1), revision = 0, image;
 	char member[200];
 
-	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
-	append(t, first, EVENT_STARTED, "{}");
-	step(t, first, NOW);
+	start_first(t, first);
 	append(t, last(t)->id, EVENT_FAILED, "{\"reason\":\"too large\"}");
 	image = add_instance(t, "1.7.1");
 	snprintf(member, sizeof(member), "{\"instance\":%lld,\"received\":%f,\"expected\":1,\"frames\":1}", (long long)image,
@@ -295,9 +295,7 @@ TEST(redo_of_shared_images_that_were_removed, .setup = setup, .teardown = teardo
 	struct stage *t = *state;
 	int64_t first = add_job(t, "dbt", 1, 1), second;
 
-	append(t, first, EVENT_COMPLETE, COMPLETE_WITH(FBP));
-	append(t, first, EVENT_STARTED, "{}");
-	step(t, first, NOW);
+	start_first(t, first);
 	second = last(t)->id;
 	append(t, second, EVENT_FAILED, "{\"reason\":\"too large\"}");
 	append(t, first, EVENT_STARTED, "{}");

@@ -64,6 +64,14 @@ static int id_of(const struct slots *all, const char *name)
 	return 0;
 }
 
+/* A new list of these devices. Returns the ID of the first. */
+static int begin(struct slots *all, const char *devices)
+{
+	*all = (struct slots){0};
+	slots_configure(all, devices, NOW);
+	return all->list[0].id;
+}
+
 TEST(texts)
 {
 	static const struct {
@@ -256,8 +264,7 @@ TEST(spare_when_all_are_out)
 	say(&all, first, SLOT_ENDED, NOW + 6);
 	bring_up(&all, first, NOW + 6);
 	assert_string_equal(names(&all), "cuda:0 cuda:1!");
-	memset(&all, 0, sizeof(all));
-	slots_configure(&all, "cuda:0, cpu:2", NOW);
+	begin(&all, "cuda:0, cpu:2");
 	say(&all, id_of(&all, "cuda:0"), SLOT_SPAWNED, NOW);
 	say(&all, id_of(&all, "cuda:0"), SLOT_DISABLED, NOW);
 	assert_string_equal(names(&all), "cuda:0! cpu:2");
@@ -268,8 +275,7 @@ TEST(counting)
 	struct slots all = {0};
 	int id;
 
-	slots_configure(&all, "auto", NOW);
-	id = id_of(&all, "auto");
+	id = begin(&all, "auto");
 	assert_int_equal(due(&all, id, NOW), SLOT_START);
 	say(&all, id, SLOT_SPAWNED, NOW);
 	slots_update(&all, id, SLOT_COUNTED, 3, NULL, NOW);
@@ -280,9 +286,7 @@ TEST(counting)
 	/* None, or the counting died: "auto" is the CPU, "cuda" is a device that will say what is wrong. */
 	for (int died = 0; died < 2; died++)
 		for (int automatic = 0; automatic < 2; automatic++) {
-			memset(&all, 0, sizeof(all));
-			slots_configure(&all, automatic ? "auto" : "cuda", NOW);
-			id = id_of(&all, automatic ? "auto" : "cuda");
+			id = begin(&all, automatic ? "auto" : "cuda");
 			say(&all, id, SLOT_SPAWNED, NOW);
 			if (!died)
 				slots_update(&all, id, SLOT_COUNTED, 0, NULL, NOW);
@@ -297,8 +301,7 @@ TEST(counting)
 			assert_string_equal(names(&all), automatic ? "cpu" : "cuda:0");
 			assert_null(slots_find(&all, id));
 		}
-	memset(&all, 0, sizeof(all));
-	slots_configure(&all, "cuda, cpu:1", NOW);
+	begin(&all, "cuda, cpu:1");
 	id = id_of(&all, "cuda");
 	say(&all, id, SLOT_SPAWNED, NOW);
 	slots_update(&all, id, SLOT_COUNTED, 2, NULL, NOW);
@@ -315,8 +318,7 @@ TEST(counted_in_vain)
 	struct slots all = {0};
 	int id;
 
-	slots_configure(&all, "auto", NOW);
-	id = id_of(&all, "auto");
+	id = begin(&all, "auto");
 	say(&all, id, SLOT_SPAWNED, NOW);
 	slots_configure(&all, "cpu:2", NOW);
 	slots_update(&all, id, SLOT_COUNTED, 4, NULL, NOW);
@@ -325,17 +327,13 @@ TEST(counted_in_vain)
 	assert_string_equal(names(&all), "cpu:2");
 	assert_int_equal(all.n, 1);
 	/* It was killed for taking too long, and had said it just before. */
-	memset(&all, 0, sizeof(all));
-	slots_configure(&all, "auto", NOW);
-	id = id_of(&all, "auto");
+	id = begin(&all, "auto");
 	say(&all, id, SLOT_SPAWNED, NOW);
 	slots_update(&all, id, SLOT_COUNTED, 0, NULL, NOW);
 	slots_update(&all, id, SLOT_COUNTED, 2, NULL, NOW);
 	assert_string_equal(names(&all), "cpu");
 	/* Asked for again before it has answered: its answer is as good. */
-	memset(&all, 0, sizeof(all));
-	slots_configure(&all, "auto", NOW);
-	id = id_of(&all, "auto");
+	id = begin(&all, "auto");
 	say(&all, id, SLOT_SPAWNED, NOW);
 	slots_configure(&all, "auto", NOW);
 	slots_update(&all, id, SLOT_COUNTED, 2, NULL, NOW);
@@ -380,8 +378,7 @@ TEST(configured_anew)
 	bring_up(&all, busy, NOW);
 	assert_int_equal(all.n, 2);
 	/* A slot that works while the devices are counted again is not doubled. */
-	memset(&all, 0, sizeof(all));
-	slots_configure(&all, "auto", NOW);
+	begin(&all, "auto");
 	say(&all, all.list[0].id, SLOT_SPAWNED, NOW);
 	slots_update(&all, all.list[0].id, SLOT_COUNTED, 1, NULL, NOW);
 	say(&all, all.list[0].id, SLOT_ENDED, NOW);
@@ -402,8 +399,7 @@ TEST(without_progress)
 	struct slots all = {0};
 	int id;
 
-	slots_configure(&all, "cpu", NOW);
-	id = id_of(&all, "cpu");
+	id = begin(&all, "cpu");
 	say(&all, id, SLOT_SPAWNED, NOW);
 	assert_true(next_look(&all, id, NOW) == NOW + SLOT_START_LIMIT);
 	assert_int_equal(due(&all, id, NOW + SLOT_START_LIMIT), SLOT_KILL);
@@ -447,12 +443,10 @@ TEST(threads)
 	assert_int_equal(slots_threads(&all, &all.list[0], 2), 1);
 	say(&all, all.list[3].id, SLOT_DISABLED, NOW);
 	assert_int_equal(slots_threads(&all, &all.list[0], 63), 21);
-	memset(&all, 0, sizeof(all));
-	slots_configure(&all, "cpu:3, cpu", NOW);
+	begin(&all, "cpu:3, cpu");
 	assert_int_equal(slots_threads(&all, &all.list[0], 8), 3);
 	assert_int_equal(slots_threads(&all, &all.list[1], 8), 4);
-	memset(&all, 0, sizeof(all));
-	slots_configure(&all, "cuda:0", NOW);
+	begin(&all, "cuda:0");
 	say(&all, all.list[0].id, SLOT_DISABLED, NOW);
 	assert_int_equal(slots_threads(&all, &all.list[1], 8), 8); /* the spare one */
 }
