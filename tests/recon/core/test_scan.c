@@ -87,49 +87,33 @@ TEST(binned)
 
 TEST(refusals)
 {
-	struct dbt_geometry g = siemens;
+	struct dbt_geometry g;
 	double bad[5];
 
-	g.n_views = 1;
-	fixture_refuse_scan(&g, "1 projection;");
-	g.n_views = 0;
-	fixture_refuse_scan(&g, "0 projections");
-	g.n_views = -3;
-	fixture_refuse_scan(&g, "projections");
-	g = siemens;
-	g.angle = bad;
+#define REFUSED_SCAN(field, value, word)                                                                                         \
+	g = siemens, g.field = value;                                                                                            \
+	fixture_refuse_scan(&g, word)
+	REFUSED_SCAN(n_views, 1, "1 projection;");
+	REFUSED_SCAN(n_views, 0, "0 projections");
+	REFUSED_SCAN(n_views, -3, "projections");
+	REFUSED_SCAN(pitch, NAN, "pitch");
+	REFUSED_SCAN(pitch, 0, "pitch");
+	REFUSED_SCAN(source_axis, -608.5, "source");
+	REFUSED_SCAN(source_axis, NAN, "source");
+	REFUSED_SCAN(source_x, INFINITY, "source");
+	REFUSED_SCAN(axis_height, NAN, "axis");
+	REFUSED_SCAN(axis_height, -608.5, "not above the whole detector"); /* the source of the middle view is in the detector */
+	REFUSED_SCAN(n_u, 0, "0 x 3584");
+	REFUSED_SCAN(n_u, 100000, "100000");
 	memcpy(bad, angles, sizeof(bad));
 	bad[3] = bad[1] + 0.009;
-	fixture_refuse_scan(&g, "projections 1 and 3 have the same angle");
+	REFUSED_SCAN(angle, bad, "projections 1 and 3 have the same angle");
 	bad[3] = NAN;
-	fixture_refuse_scan(&g, "projection 3");
+	REFUSED_SCAN(angle, bad, "projection 3");
 	bad[3] = 90;
-	fixture_refuse_scan(&g, "projection 3");
+	REFUSED_SCAN(angle, bad, "projection 3");
 	bad[3] = INFINITY;
-	fixture_refuse_scan(&g, "projection 3");
-	g = siemens;
-	g.pitch = NAN;
-	fixture_refuse_scan(&g, "pitch");
-	g.pitch = 0;
-	fixture_refuse_scan(&g, "pitch");
-	g = siemens;
-	g.source_axis = -608.5;
-	fixture_refuse_scan(&g, "source");
-	g.source_axis = NAN;
-	fixture_refuse_scan(&g, "source");
-	g = siemens;
-	g.axis_height = NAN;
-	fixture_refuse_scan(&g, "axis");
-	g.axis_height = -608.5; /* the source of the middle view is in the detector */
-	fixture_refuse_scan(&g, "not above the whole detector");
-	g = siemens;
-	g.source_x = INFINITY;
-	fixture_refuse_scan(&g, "source");
-	g = siemens;
-	g.n_u = 0;
-	fixture_refuse_scan(&g, "0 x 3584");
-	g.n_u = 100000;
-	fixture_refuse_scan(&g, "100000");
+	REFUSED_SCAN(angle, bad, "projection 3");
 }
 
 /* Every number of subsets of every number of views: each view once, sizes differ by at most one, neighbours far apart. */

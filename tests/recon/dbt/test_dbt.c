@@ -61,7 +61,11 @@ static void refuse(const struct dbt_protocol *p, double support, double thicknes
 
 TEST(plan_refusals)
 {
+	/* bins so small that their number per voxel exceeds an int */
+	struct dbt_geometry g = {64, 64, 1e-12, 47, 608.5, 0, 2, (double[]){-5, 5}};
 	struct dbt_protocol p = osem;
+	struct dbt_plan plan;
+	struct err err = {0};
 
 	refuse(&p, 17, 0, EINVAL, "thickness=0");
 	refuse(&p, 17, NAN, EINVAL, "thickness=nan");
@@ -69,49 +73,26 @@ TEST(plan_refusals)
 	refuse(&p, -1, 60, EINVAL, "support=-1");
 	refuse(&p, NAN, 60, EINVAL, "support=nan");
 	refuse(&p, 500, 290, EINVAL, "source of projection 0");
-	p.iterations = 0;
-	refuse(&p, 17, 60, EINVAL, "iterations=0");
-	p = osem;
-	p.subsets = 26;
-	refuse(&p, 17, 60, EINVAL, "subsets=26");
-	p.subsets = -1;
-	refuse(&p, 17, 60, EINVAL, "subsets=-1");
-	p = osem;
-	p.voxel = NAN;
-	refuse(&p, 17, 60, EINVAL, "voxel=nan");
-	p.voxel = 0.001;
-	refuse(&p, 17, 60, EINVAL, "voxel=0.001");
+#define REFUSED_PLAN(field, value, code, word)                                                                                   \
+	p = osem, p.field = value;                                                                                               \
+	refuse(&p, 17, 60, code, word)
+	REFUSED_PLAN(iterations, 0, EINVAL, "iterations=0");
+	REFUSED_PLAN(subsets, 26, EINVAL, "subsets=26");
+	REFUSED_PLAN(subsets, -1, EINVAL, "subsets=-1");
+	REFUSED_PLAN(voxel, NAN, EINVAL, "voxel=nan");
+	REFUSED_PLAN(voxel, 0.001, EINVAL, "voxel=0.001");
+	REFUSED_PLAN(edge_taper, NAN, EINVAL, "edge_taper=nan");
+	REFUSED_PLAN(slice_spacing, 0, EINVAL, "slice_spacing=0");
+	REFUSED_PLAN(tile[1], -2, EINVAL, "tile=0x-2");
+	REFUSED_PLAN(algorithm, ALGORITHM_COUNT, EINVAL, "; allowed: bp, fbp, sart, mlem, osem, ostr, mltr");
+	REFUSED_PLAN(projector, 7, EINVAL, "projector=7");
+	REFUSED_PLAN(memory_limit, 1000, ENOMEM, "no voxel size");
+	REFUSED_PLAN(memory_limit, 10 * 1000 * 1000, ENOMEM, "the limit is 10.0 MB (memory_limit"); /* a view needs 6 * 2.5 MB */
+	refuse(&p, 17, 60, ENOMEM, "voxel=2.72 would need");					    /* and a slice 3 * 2.5 MB */
 	p = osem;
 	p.voxel = 5;
-	{ /* bins so small that their number per voxel exceeds an int */
-		struct dbt_geometry g = {64, 64, 1e-12, 47, 608.5, 0, 2, (double[]){-5, 5}};
-		struct dbt_plan plan;
-		struct err err = {0};
-
-		assert_error(dbt_plan(&p, fixture_dbt_scan(&g), 17, 60, fixture_device(FIXTURE_CPU, 1), &plan, &err), &err,
-			     EINVAL, "larger than the detector");
-	}
-	p = osem;
-	p.edge_taper = NAN;
-	refuse(&p, 17, 60, EINVAL, "edge_taper=nan");
-	p = osem;
-	p.slice_spacing = 0;
-	refuse(&p, 17, 60, EINVAL, "slice_spacing=0");
-	p = osem;
-	p.tile[1] = -2;
-	refuse(&p, 17, 60, EINVAL, "tile=0x-2");
-	p = osem;
-	p.algorithm = ALGORITHM_COUNT;
-	refuse(&p, 17, 60, EINVAL, "; allowed: bp, fbp, sart, mlem, osem, ostr, mltr");
-	p = osem;
-	p.projector = 7;
-	refuse(&p, 17, 60, EINVAL, "projector=7");
-	p = osem;
-	p.memory_limit = 10 * 1000 * 1000; /* a view needs 6 * 2.5 MB, and a slice 3 * 2.5 MB */
-	refuse(&p, 17, 60, ENOMEM, "the limit is 10.0 MB (memory_limit");
-	refuse(&p, 17, 60, ENOMEM, "voxel=2.72 would need");
-	p.memory_limit = 1000;
-	refuse(&p, 17, 60, ENOMEM, "no voxel size");
+	assert_error(dbt_plan(&p, fixture_dbt_scan(&g), 17, 60, fixture_device(FIXTURE_CPU, 1), &plan, &err), &err, EINVAL,
+		     "larger than the detector");
 }
 
 /* A view without a single valid bin, a block of bins missing in all views, zeros in the data: finite, >= 0,

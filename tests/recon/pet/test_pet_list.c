@@ -506,20 +506,15 @@ TEST(errors)
 	struct pet_plan plan;
 	float *image = NULL;
 
-	d.events[100].detector[1] = (int32_t)(2 * d.n_lors);
-	refuse(s, &p, EINVAL, "event 100 of detectors");
-	d.events[100].detector[1] = -1;
-	refuse(s, &p, EINVAL, "event 100 of detectors");
-	d.events[100] = good;
-	d.events[100].tof = 7;
-	refuse(s, &p, EINVAL, "event 100 in TOF bin 7");
-	d.events[100] = good;
-	d.events[100].add = 0.1f;
-	refuse(s, &p, EINVAL, "event 100 with a background");
-	d.events[100] = good;
-	d.events[100].add = NAN;
-	refuse(s, &p, EINVAL, "event 100 with a background");
-	d.events[100] = good;
+#define REFUSED_EVENT(field, value, text)                                                                                        \
+	d.events[100].field = value;                                                                                             \
+	refuse(s, &p, EINVAL, text);                                                                                             \
+	d.events[100] = good
+	REFUSED_EVENT(detector[1], (int32_t)(2 * d.n_lors), "event 100 of detectors");
+	REFUSED_EVENT(detector[1], -1, "event 100 of detectors");
+	REFUSED_EVENT(tof, 7, "event 100 in TOF bin 7");
+	REFUSED_EVENT(add, 0.1f, "event 100 with a background");
+	REFUSED_EVENT(add, NAN, "event 100 with a background");
 	s->list.n_events++;
 	refuse(s, &p, EINVAL, "only");
 	s->list.n_events -= 2;
