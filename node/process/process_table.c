@@ -21,7 +21,7 @@
 const char *process_role_name(enum process_role role)
 {
 	static const char *const names[] = {"receiver", "index",   "worker",  "deliver", "status",
-					    "commit",	"resolve", "cluster", "alert"};
+					    "commit",	"resolve", "cluster", "alert",	 "check"};
 
 	return names[role];
 }

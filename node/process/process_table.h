@@ -25,7 +25,8 @@ enum process_role {
 	PROCESS_COMMIT,
 	PROCESS_RESOLVE,
 	PROCESS_CLUSTER,
-	PROCESS_ALERT
+	PROCESS_ALERT,
+	PROCESS_CHECK
 };
 
 struct process {

@@ -15,7 +15,7 @@
 #include "node/serve/serve_internal.h"
 
 #define WORKER_GRACE 10.0 /* s from SIGTERM to SIGKILL */
-#define ASKING_GRACE 1.0  /* the same for processes that wait for a name service or the webhook, and store nothing */
+#define ASKING_GRACE 1.0  /* the same for processes that wait for a name service or the webhook, or read, and store nothing */
 #define RECEIVER_WAIT 1.0 /* s until a receiver that ended by itself is started again */
 #define JOURNAL_WAIT 2.0  /* s until a journal that could not be opened again is tried again */
 
@@ -95,7 +95,7 @@ void serve_stop(struct serve *v, double clock)
 			process_stop(p, clock, 0);
 		else if (p->role == PROCESS_RECEIVER)
 			process_stop(p, clock, SERVE_GRACE + 5);
-		else if (p->role == PROCESS_ALERT || p->role == PROCESS_RESOLVE)
+		else if (p->role == PROCESS_ALERT || p->role == PROCESS_RESOLVE || p->role == PROCESS_CHECK)
 			process_stop(p, clock, ASKING_GRACE);
 		else if (p->role != PROCESS_DELIVER)
 			process_stop(p, clock, WORKER_GRACE);
@@ -124,6 +124,8 @@ void serve_reap(struct serve *v, double now)
 			status_watch_ended(&v->status, &p, how, v->s.clock);
 		} else if (p.role == PROCESS_RESOLVE) {
 			self_check_resolved(&v->check, v->conf.config);
+		} else if (p.role == PROCESS_CHECK) {
+			journal_check_ended(&v->journal_check, status, v->s.stopping, &v->check.facts);
 		} else if (p.role == PROCESS_ALERT) {
 			alert_watch_ended(&v->alert, status, &v->s);
 		} else if (p.role == PROCESS_CLUSTER) {

@@ -6,6 +6,7 @@
 #include "node/audit/audit_trail.h"
 #include "node/serve/alert_watch.h"
 #include "node/serve/cluster_watch.h"
+#include "node/serve/journal_check.h"
 #include "node/serve/node_report.h"
 #include "node/serve/schedule.h"
 #include "node/serve/self_check.h"
@@ -23,6 +24,7 @@ struct serve {
 	struct alert_watch alert;
 	struct node_report report;
 	struct self_check check;
+	struct journal_check journal_check;
 	struct service_notify notify;
 	bool ready; /* SERVICE_READY was sent to the service manager */
 	char journal_path[300], config_copy[300];

@@ -2,6 +2,7 @@
 /* serve_start.c - start the node from a checked configuration, up to the running receiver.
  *
  * - The spool is swept before the receiver starts: files in incoming/ then belong to no process.
+ * - A large journal is checked while the node runs (node/serve/journal_check.h), unless an image has no row.
  * - An image without a row in the journal is not removed, because the journal may have been lost or replaced by an older one
  * (node/store/orphans.h).
  * - A full disk does not prevent the start: the receiver refuses objects until there is space.
@@ -25,12 +26,23 @@
 
 struct sweep_ctx {
 	struct journal *journal;
-	bool damaged; /* the journal is damaged and may lack rows: move no image because of it */
+	struct manager_facts *facts;
+	bool checked; /* the journal was checked: is_damaged() */
+	bool damaged; /* it is damaged and may lack rows: move no image because of it */
 	int orphans;  /* number of images without a row */
 	bool more;    /* true: there are more than a crash can leave, which is one for each receiving process */
 	int n_receivers, max_receivers;
 	long receivers[RECEIVERS_MAX];
 };
+
+/* Check the journal, if that was not done yet. */
+static bool is_damaged(struct sweep_ctx *c)
+{
+	if (!c->checked)
+		c->damaged = journal_check_now(c->journal, c->facts);
+	c->checked = true;
+	return c->damaged;
+}
 
 /* Count an orphan. Its file name contains the number of the process that received it (spool_begin()). */
 static void count_orphan(struct sweep_ctx *c, const char *file)
@@ -48,15 +60,17 @@ static void count_orphan(struct sweep_ctx *c, const char *file)
 }
 
 /* A pilot continues its attempt while the node is stopped. */
-static int row_of_attempt(const struct sweep_ctx *c, int64_t job, int64_t attempt)
+static int row_of_attempt(struct sweep_ctx *c, int64_t job, int64_t attempt)
 {
 	struct jobs jobs = {0};
 	const struct job_view *v;
-	int ret = c->damaged ? -EIO : jobs_refresh(&jobs, c->journal, job, NULL);
+	int ret = jobs_refresh(&jobs, c->journal, job, NULL);
 
 	v = ret < 0 ? NULL : jobs_find(&jobs, job);
 	if (ret >= 0)
-		ret = v && v->state == JOB_RUNNING && v->started_seq == attempt ? SPOOL_NAMED : SPOOL_NO_ROW;
+		ret = v && v->state == JOB_RUNNING && v->started_seq == attempt ? SPOOL_NAMED
+		      : is_damaged(c)						? -EIO
+										: SPOOL_NO_ROW;
 	jobs_clear(&jobs);
 	return ret;
 }
@@ -71,27 +85,19 @@ static int row_of_file(void *ctx, const char *file)
 		return row_of_attempt(c, job, attempt);
 	ret = journal_has_file(c->journal, file, NULL);
 	if (ret != 0)
-		return ret < 0 || c->damaged ? -EIO : SPOOL_NAMED;
+		return ret < 0 ? -EIO : SPOOL_NAMED;
 	ret = journal_has_removed_file(c->journal, file, NULL);
 	if (ret == 0)
 		count_orphan(c, file);
-	return ret < 0 || c->damaged ? -EIO : ret == 1 ? SPOOL_REMOVED : SPOOL_NO_ROW;
+	return ret < 0 || is_damaged(c) ? -EIO : ret == 1 ? SPOOL_REMOVED : SPOOL_NO_ROW;
 }
 
 static int names_file(void *ctx, const char *file)
 {
 	struct sweep_ctx *c = ctx;
+	int ret = journal_has_file(c->journal, file, NULL);
 
-	return journal_has_file(c->journal, file, NULL);
-}
-
-static void report_damage(void *ctx, const char *problem)
-{
-	struct manager_facts *m = ctx;
-
-	if (!m->journal_damage[0])
-		snprintf(m->journal_damage, sizeof(m->journal_damage), "%.199s", problem);
-	log_event(LOG_ALERT, "journal-damaged", "problem=%s", log_quote(problem));
+	return ret == 1 && is_damaged(c) ? -EIO : ret;
 }
 
 /* Log the orphans. A crash leaves few, which were never acknowledged; if there are more, the journal was lost or replaced by an
@@ -113,24 +119,20 @@ static void report_orphans(const struct sweep_ctx *c)
 					      "spool: their senders will send them again"));
 }
 
-/* Check the journal, remove files that a crash left, and move images without a row to orphans/. If the journal is damaged, no
- * image is moved or removed. */
+/* Remove files that a crash left, and move images without a row to orphans/. Check the journal before. If it is damaged, no image is
+ * moved or removed. */
 static int clean_up(struct serve *v, struct err *err)
 {
 	const struct node_conf *node = &v->conf.config->node;
-	struct sweep_ctx c = {.max_receivers = node->max_associations};
+	struct sweep_ctx c = {.max_receivers = node->max_associations, .facts = &v->check.facts};
 	struct err why = {0};
 	int ret = journal_open(v->journal_path, &c.journal, err);
-	int found, removed, back = 0;
+	int removed, back = 0;
 
 	if (ret < 0)
 		return ret;
 	self_check_journal_opened(&v->check, v->journal_path);
-	found = journal_check(c.journal, report_damage, &v->check.facts, &why);
-	if (found < 0)
-		report_damage(&v->check.facts, why.msg);
-	c.damaged = found != 0;
-	if (!c.damaged)
+	if (!journal_check_is_short(v->journal_path) || !is_damaged(&c))
 		back = orphans_restore(node->spool, names_file, &c, &why);
 	if (back > 0)
 		log_event(LOG_NOTICE, "orphans-restored", "images=%d", back);
@@ -141,6 +143,8 @@ static int clean_up(struct serve *v, struct err *err)
 		log_event(LOG_NOTICE, "spool-swept", "removed=%d", removed);
 	report_orphans(&c);
 	journal_close(c.journal);
+	if (!c.checked)
+		journal_check_start(&v->journal_check, &v->s.processes, v->conf.config, v->journal_path, clock_seconds());
 	return 0;
 }
 
