@@ -58,7 +58,7 @@ static const struct command commands[] = {
 	{"pilot", cmd_pilot, "reconstruct on this machine for a node on another one", false},
 	{"pilot-token", cmd_pilot_token, "make the secret that pilots and a node share", false},
 	{"devices", cmd_devices, "list the devices that can reconstruct", false},
-	{"bench", cmd_bench, "measure how fast the devices reconstruct", false},
+	{"bench", cmd_bench, "measure how fast the devices reconstruct, or a whole node", true},
 	{"index", cmd_index, NULL, true},
 	{"worker", cmd_worker, NULL, true},
 	{"case", cmd_case, NULL, true},

@@ -72,11 +72,12 @@ static const struct command_spec spec = {
 		"per\n"
 		"second, and the shortest possible duration, which is measured on the device (floor), as a share of the median.\n"
 		"Data are in memory. Each result is checked against a known sum. With --json all lines are in one document.\n"
-		"docs/commands.md describes the members.",
+		"docs/commands.md describes the members. For a whole node see `tomonode bench node --help`.",
 	.options = option_specs,
 	.json = true,
 	.examples = "tomonode bench --quick --device cpu\n"
-		    "tomonode bench --work dbt-osem --json\n",
+		    "tomonode bench --work dbt-osem --json\n"
+		    "tomonode bench node --folder /var/tmp\n",
 };
 
 static void add_device(struct run *b, const char *name)
@@ -314,6 +315,8 @@ int cmd_bench(int argc, char **argv)
 	struct err err = {0};
 	int id, code = CODE_OK;
 
+	if (argc > 1 && !strcmp(argv[1], "node"))
+		return cmd_bench_node(argc - 1, argv + 1);
 	options_begin(&o, &spec, argc, argv);
 	o.into = &b;
 	while (code == CODE_OK && (id = options_next(&o)) >= 0)

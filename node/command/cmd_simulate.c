@@ -282,6 +282,22 @@ static int simulate_dbt(int argc, char **argv)
 	return simulate_command(&s.base, &simulator, argc, argv);
 }
 
+const struct kind *simulate_bench_exam(bool full, const char *folder, const char **ret_words)
+{
+	static const char *const large[] = {"--phantom", "slab", NULL};
+	static const char *const tiny[] = {"--phantom", "beads", "--detector", "512x512", "--binning", "8", "--views", "3", NULL};
+	const struct kind *kind = kind_of(KIND_DBT);
+	size_t n = 0;
+
+	ret_words[n++] = kind->name;
+	for (const char *const *word = full ? large : tiny; *word; word++)
+		ret_words[n++] = *word;
+	ret_words[n++] = "-o";
+	ret_words[n++] = folder;
+	ret_words[n] = NULL;
+	return kind;
+}
+
 int cmd_simulate(int argc, char **argv)
 {
 	const struct kind *kind = argc > 1 ? kind_named(argv[1]) : NULL;

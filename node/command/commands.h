@@ -24,5 +24,6 @@ int cmd_test_peer(int argc, char **argv);
 int cmd_test_alert(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
+int cmd_bench_node(int argc, char **argv); /* argv[0]: node */
 
 #endif

@@ -4,6 +4,7 @@
 #define TOMONODE_NODE_SIMULATE_COMMAND_H
 
 #include "node/base/progress.h"
+#include "node/config/kind.h"
 #include "node/options/options.h"
 
 /* State of one such command; the first member of its own structure. */
@@ -37,5 +38,10 @@ int simulate_command(struct simulate_command *c, const struct simulator *simulat
 
 /* Fail: no WHAT 'NAME'; available: the names, at intervals of `stride` bytes. */
 int simulate_not_found(const struct options *o, const char *what, const char *name, const char *names, size_t n, size_t stride);
+
+#define SIMULATE_BENCH_WORDS 16
+/* Write the words behind `tomonode simulate` for the exam of a benchmark, ended by NULL: of the size that a system makes, or a tiny
+ * one. ret_words: at most SIMULATE_BENCH_WORDS - 2, `folder` is one of them. Returns the kind of its case. */
+const struct kind *simulate_bench_exam(bool full, const char *folder, const char **ret_words);
 
 #endif

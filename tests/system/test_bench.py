@@ -119,3 +119,31 @@ def test_refusals(folder):
         path = os.path.join(folder, "bad")
         h.write_file(path, text)
         check(path in bench(4, "--compare", path, *TINY)[1], f"what is wrong with {text!r}")
+
+
+def test_a_node(folder):
+    """A node is started, measured, compared with an earlier run, and removed."""
+    sizes, path = "3 images of 10 kB", os.path.join(folder, "earlier.jsonl")
+    before = {"node-result": (sizes, 1e-12), "node-exam": (sizes, 1e6), "node-association": (sizes + ", 2 senders", 1e-12)}
+    with open(path, "w", encoding="ascii") as f:
+        f.writelines(json.dumps({"work": work, "device": "cpu", "sizes": what, "seconds": seconds}) + "\n"
+                     for work, (what, seconds) in before.items())
+    # without LeakSanitizer, which h.run() would load into each process of the node
+    done = h.run(h.TOMONODE, "bench", "node", "--exams", "1", "--associations", "2", "--senders", "2", "--folder", folder,
+                 "--compare", path, "--json", code=1, timeout=600, env={**os.environ, "LD_PRELOAD": ""})
+    document = json.loads(done.stdout)
+    check([line["work"] for line in document["results"]] == list(before), document)
+    for line in document["results"]:
+        check(0 < line["least"] <= line["seconds"] <= line["most"] < 300 and line["repeat"] == 5, line)
+        rate, unit = ("per_second", 1) if line["work"] == "node-association" else ("per_hour", 3600)
+        check(abs(line[rate] * line["seconds"] / unit - 1) < 1e-6, line)
+        check(line["device"] == "cpu" and line["processor"] and line["sizes"] == before[line["work"]][0], line)
+        check(abs(line["ratio"] * line["earlier_seconds"] / line["seconds"] - 1) < 1e-6, line)
+    check(document["slower"] == 2 and done.stderr.count("SLOWER") == 2, "what is slower is said")
+    check(os.listdir(folder) == ["earlier.jsonl"], "its folder is removed")
+
+
+def test_a_node_that_cannot_be_measured(folder):
+    none = os.path.join(folder, "none")
+    check(none in bench(8, "node", "--folder", none)[1], "no such folder")
+    check("33" in bench(2, "node", "--senders", "33")[1], "too many senders")
