@@ -144,14 +144,14 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 		SET_TEXT(add_problem(
 				 all, true, "journal-unreadable",
 				 "Check the spool's disk; the node tries again automatically. If the file is damaged, restore a "
-				 "backup (manual: Backup)."),
+				 "backup (docs/disk-dies.md)."),
 			 "The node cannot open its journal: %s. No case continues.", m->journal_error);
 	else if (f->journal_error[0])
 		SET_TEXT(add_problem(
 				 all, !f->journal_missing, "journal-unreadable",
 				 f->journal_missing
 					 ? ""
-					 : "Check the spool's disk; if the file is damaged, restore a backup (manual: Backup)."),
+					 : "Check the spool's disk; if the file is damaged, restore a backup (docs/disk-dies.md)."),
 			 "The journal cannot be read: %s.", f->journal_error);
 	if (m->journal_replaced)
 		SET_TEXT(
@@ -165,7 +165,7 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 			add_problem(
 				all, true, "journal-damaged",
 				"Let the node deliver what it can, then restore a backup, or move the spool away and send its images "
-				"again (manual: Backup)."),
+				"again (docs/disk-dies.md)."),
 			"The journal was found damaged when the node was started: %s. Cases may not continue; new images are "
 			"accepted and kept.",
 			m->journal_damage);
