@@ -25,6 +25,7 @@ struct setup {
 	int span, pixels, slices;
 	double slice, fov, pixel;
 	struct scan_tof tof;
+	int rings; /* 0: RINGS */
 };
 
 static const struct setup setups[] = {
@@ -43,21 +44,23 @@ static const struct setup setups[] = {
 	{"TOF, thin slices, planes between two slices", 2, 24, 52, 1, 60, 5, {9, 16, 8}},
 	{"TOF, a volume shorter than the rays, bins narrower than the resolution", 3, 40, 7, 3, 60, 3, {25, 6, 11}},
 	{"TOF, many bins at a point, not all of the field of view", 2, 24, 17, 3, 60, 5, {31, 3, 10}},
+	{"TOF, four planes a lane", 41, 20, 119, 3, 58, 6, {10, 14, 9}, 60},
+	{"TOF, five planes a lane", 61, 20, 159, 3, 58, 6, {10, 14, 9}, 80},
 };
 #define N_SETUPS (sizeof(setups) / sizeof(setups[0]))
 static const enum projection_model models[] = {PROJECTION_PATHS, PROJECTION_JOSEPH, PROJECTION_EXACT};
 
-static struct michelogram small_scanner(int span, struct scan_tof tof)
+static struct michelogram small_scanner(int rings, int span, struct scan_tof tof)
 {
 	struct michelogram m = {
-		.scanner = {.rings = RINGS, .detectors = 80, .ring_spacing = 6, .radius = 78, .interaction_depth = 2, .bin = 3.3},
+		.scanner = {.rings = rings, .detectors = 80, .ring_spacing = 6, .radius = 78, .interaction_depth = 2, .bin = 3.3},
 		.n_radial = RADIAL,
 		.n_angles = ANGLES,
 		.arc_corrected = true,
 		.tof = tof,
 	};
 
-	fixture_segments(&m, span, RINGS - 1);
+	fixture_segments(&m, span, rings - 1);
 	return m;
 }
 
@@ -73,7 +76,7 @@ static struct grid grid_of(const struct setup *s)
 
 static struct scan *scan_of(const struct setup *s)
 {
-	struct michelogram m = small_scanner(s->span, s->tof);
+	struct michelogram m = small_scanner(s->rings ? s->rings : RINGS, s->span, s->tof);
 	int *plane;
 
 	return fixture_michelogram_scan(&m, s->fov, &plane);
@@ -249,7 +252,7 @@ TEST(volumes_agree)
 static float *reconstructed(struct device *dev, const struct pet_protocol *p, struct scan_tof tof, const float *y,
 			    const float *factors)
 {
-	struct michelogram m = small_scanner(2, tof);
+	struct michelogram m = small_scanner(RINGS, 2, tof);
 	struct pet_report report;
 
 	return pet_image(p, &m, dev, y, factors, NULL, &report);
@@ -287,7 +290,7 @@ static void check_images(struct scan_tof tof)
 					  .projector = PROJECTION_PATHS,
 					  .filter_cut = 1};
 	struct pet_protocol p[5] = {base, base, base, base, base};
-	struct michelogram m = small_scanner(2, tof);
+	struct michelogram m = small_scanner(RINGS, 2, tof);
 	struct device *cuda = fixture_device(FIXTURE_CUDA, 0), *cpu = fixture_device(FIXTURE_CPU, 0);
 	size_t rays = michelogram_planes(&m) * (size_t)m.n_angles * (size_t)m.n_radial, n = 40 * 40 * (2 * RINGS - 1);
 	float *factors = fixture_floats(rays, 9, 0.3f, 1), *y = smooth_data(&m, factors);
@@ -353,7 +356,7 @@ TEST(interpolated_agrees)
 /* Factors of the same map, all together on the CPU and in parts of 5 angles on the GPU, with planes in GE's order. */
 TEST(attenuation_agrees)
 {
-	struct michelogram m = small_scanner(2, (struct scan_tof){0});
+	struct michelogram m = small_scanner(RINGS, 2, (struct scan_tof){0});
 	struct device *dev[2] = {fixture_device(FIXTURE_CUDA, 0), fixture_device(FIXTURE_CPU, 0)};
 	struct attenuation *a[2];
 	struct attenuation_plan plan;
