@@ -99,9 +99,6 @@ def test_contradictions_are_refused_with_both_numbers(folder, failures):
          ["puts the source at", "tolerance 0.5"]),
         ("fewer", hologic.matrices_text(DETECTOR, angles[:-1]), header,
          ["8 projection matrices (0019,1060) for 9 frames"]),
-        ("chisq", good.replace("\r\n0 1 ", "\r\n0 1 1", 1), header, ["line ", "of the projection matrices"]),
-        ("word", good.replace("e+003", "e+0x3", 1), header, ["line 5 of the projection matrices", "not a number"]),
-        ("cut", good[:len(good) // 2], header, ["of the projection matrices"]),
     )
     for name, text, conf, parts in cases:
         d = pydicom.dcmread(os.path.join(folder, "exam", "exam.dcm"))

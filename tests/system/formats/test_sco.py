@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hologic SCO objects by an independent writer: projections give the slices of the same exam in a Breast Projection
-object, bit by bit, in every encoding of the private sequence, and in lower resolution; each damaged field of the
-container has a sentence of its own; without the consent of the profile, and for slices, the reason is told; and the
+object, bit by bit, in every encoding of the private sequence, and in lower resolution; damage has a
+sentence; without the consent of the profile, and for slices, the reason is told; and the
 same through a node, from storescu to the archive."""
 import copy
 import os
@@ -139,7 +139,8 @@ def changed(content, at, form, *values):
     return bytes(data)
 
 
-def test_each_damaged_field_has_its_sentence(folder, failures):
+def test_damaged_objects_are_refused(folder, failures):
+    """The fields of the container one by one: dicom/pixels/test_sco_container."""
     plain, consent = config(folder, "plain"), config(folder, "consent", "sco = true;")
     exam = Exam(folder, plain, "R", "CC")
     whole = config(folder, "whole", "sco = true;" + WHOLE)
@@ -147,23 +148,11 @@ def test_each_damaged_field_has_its_sentence(folder, failures):
     first, second = struct.unpack_from("<II", good, len(good) - 1024)
     last = struct.unpack_from("<9I", good, len(good) - 1024 + 4)[-1]
     cases = (
-        ("no frames", changed(good, 20, "<H", 0), "has 0 frames; allowed: 1 to 255"),
-        ("256 frames", changed(good, 20, "<H", 256), "has 256 frames; allowed: 1 to 255"),
         ("fewer frames", changed(good, 20, "<H", 8), "9 projection matrices (0019,1060) for 8 frames"),
         ("more frames", changed(good, 20, "<H", 10), "offset 10 of 10 is 0"),
-        ("no columns", changed(good, 24, "<H", 0), "frames of 0 columns"),
-        ("no rows", changed(good, 28, "<H", 0), "columns and 0 rows"),
-        ("huge", changed(changed(good, 24, "<H", 65535), 28, "<H", 65535), "more than 536870912 bytes"),
         ("wide", changed(good, 24, "<H", 2240), "2240 columns and 160 rows of 0.28 mm: a detector of 627.2"),
-        ("bits", changed(good, 32, "<B", 17), "values of 17 bits; allowed: 2 to 16"),
-        ("other bits", changed(good, 32, "<B", 1), "values of 1 bits"),
         ("near", changed(good, 36, "<B", 2), "compressed with loss: NEAR is 2"),
-        ("early", changed(good, table, "<I", 36), "offset 0 of 9 is 36; allowed: 37 to"),
-        ("equal", changed(good, table + 4, "<I", first), f"offset 1 of 9 is {first}; allowed: {first + 1} to"),
-        ("descending", changed(good, table + 8, "<I", second - 1), f"offset 2 of 9 is {second - 1}"),
-        ("outside", changed(good, table + 36, "<I", len(good) - 1023), f"offset 9 of 9 is {len(good) - 1023}"),
         ("short", good[:1000], "an SCO container of 1000 bytes; allowed: at least 1061"),
-        ("cut", good[:36] + good[-1024:], "an SCO container of 1060 bytes"),
         ("shifted", changed(good, table + 4, "<I", second + 40), "cannot be decoded"),
         ("zeros", good[:first] + bytes(last - first) + good[last:], "cannot be decoded"),
     )
@@ -181,8 +170,6 @@ def test_each_damaged_field_has_its_sentence(folder, failures):
          "56 columns and 40 rows of 2 to 8 times 2 elements do not"),
         ("low, damaged", exam.sco(high=None, low=changed(exam.low, 36, "<B", 3)), whole,
          "compressed with loss: NEAR is 3"),
-        ("low, offsets", exam.sco(high=None, low=changed(exam.low, table + 12, "<I", 40)), whole,
-         "offset 3 of 9 is 40; allowed: "),
         ("no matrices", exam.sco(text=None), consent, "no projection matrices in (0019,xx60)"),
         ("slices", exam.sco(kind="HLXS"), consent, "contains slices: already reconstructed by the modality"),
         ("unknown", exam.sco(kind="HLXQ"), consent, "undocumented private format"),

@@ -276,21 +276,7 @@ def test_each_refusal_has_its_reason(folder, failures):
 
     table = -1024
     for content, part in (
-            (changed(good, 20, "<H", 0), "has 0 frames; allowed: 1 to 255"),
-            (changed(good, 20, "<H", 256), "has 256 frames; allowed: 1 to 255"),
-            (changed(good, 20, "<H", 6), "offset 6 of 6 is 0; allowed:"),
-            (changed(good, 24, "<H", 0), "frames of 0 columns"),
-            (changed(good, 28, "<H", 0), "columns and 0 rows"),
-            (changed(changed(good, 24, "<H", 65535), 28, "<H", 65535), "more than 536870912 bytes"),
-            (changed(good, 32, "<B", 17), "values of 17 bits; allowed: 2 to 16"),
-            (changed(good, 36, "<B", 1), "compressed with loss: NEAR is 1"),
             (hologic.container(frames, BITS, folder, near=2), "compressed with loss: NEAR is 2"),
-            (changed(good, table, "<I", 36), "offset 0 of 5 is 36; allowed: 37 to"),
-            (changed(good, table + 4, "<I", first), f"offset 1 of 5 is {first}; allowed: {first + 1} to"),
-            (changed(good, table + 8, "<I", second - 1), f"offset 2 of 5 is {second - 1}; allowed: {second + 1} to"),
-            (changed(good, table + 20, "<I", len(good) - 1023), f"offset 5 of 5 is {len(good) - 1023}"),
-            (changed(good, table + 20, "<I", 0xFFFFFFFF), "offset 5 of 5 is 4294967295"),
-            (good[:1000], "an SCO container of 1000 bytes; allowed: at least 1061"),
             (changed(good, table + 8, "<I", second + 9), "frame 2: "),
             (good[:second] + bytes(last - second) + good[last:], "frame 2: ")):
         refused(slices(content), part)
