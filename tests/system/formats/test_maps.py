@@ -162,12 +162,9 @@ def test_a_matrix(folder):
     h.write_file(os.path.join(folder, "metres.nii"), metres)
     reason = with_maps(folder, "in-metres", [bare], os.path.join(folder, "metres.nii"), ok=(4, ))[0]
     check("lengths in unit 1" in reason, reason)
-    for name, rows, why in (("short", move[:3], "12 numbers"), ("mirror", np.diag([-1, 1, 1, 1]), "it mirrors them"),
-                            ("metres", np.diag([1e-3, 1e-3, 1e-3, 1]),
-                             "another unit than mm"), ("last", np.diag([1, 1, 1, 2]), "the last row is 0 0 0 2")):
-        np.savetxt(text, rows)
-        reason = with_maps(folder, "bad-" + name, [bare], f"{path},matrix={text}", ok=(4, ))[0]
-        check(why in reason, f"{name}: {reason}")
+    np.savetxt(text, np.diag([1e-3, 1e-3, 1e-3, 1]))
+    reason = with_maps(folder, "bad", [bare], f"{path},matrix={text}", ok=(4, ))[0]
+    check("another unit than mm" in reason, reason)
 
 
 def test_several_maps(folder):
@@ -207,7 +204,8 @@ def test_several_maps(folder):
 
 
 def test_units_that_are_wrong(folder):
-    """A unit that the values contradict, and values that fit none, are refused with what is to be stated."""
+    """A unit that the values contradict, and values that fit none, are refused with what is to be stated. (Each unit:
+    node/format/test_map_file.)"""
     data = Data(folder)
     bare = data.objects("bare")
     values, matrix = map_of(PLACES[0], per_mm)
@@ -221,15 +219,8 @@ def test_units_that_are_wrong(folder):
 
     for name, text, why in (("mm", reason("mm", 10, ",unit=1/mm"),
                              "stated as 1/mm, but its values, up to 0.15, have water in 1/cm"),
-                            ("cm", reason("cm", 1, ",unit=1/cm"),
-                             "stated as 1/cm, but its values, up to 0.015, have water in 1/mm"),
-                            ("hu", reason("hu", 10, ",unit=HU"),
-                             "stated as HU, but"), ("header", reason("header", 1, unit="1/cm"), "stated as 1/cm, but"),
-                            ("strange", reason("strange", 3), "its unit is not known: values up to 0.045"),
-                            ("most", reason("most", 45, ",unit=1/cm"),
-                             "values up to 0.675, which in 1/cm are 0.675/cm"), ("zero", reason("zero", 0),
-                                                                                 "nothing attenuates"),
-                            ("word", reason("word", 1, unit="kg/m"), "quantification units := kg/m; supported: 1/cm")):
+                            ("header", reason("header", 1, unit="1/cm"), "stated as 1/cm, but"),
+                            ("strange", reason("strange", 3), "its unit is not known: values up to 0.045")):
         check(why in text, f"{name}: {text}")
 
 
