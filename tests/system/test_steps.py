@@ -258,11 +258,9 @@ def test_check_names_a_program_that_others_may_change(folder):
     assert os.geteuid() != 0 or "belongs to user 65534" in said["of-nobody.py"]
 
 
-# Name: (code, part of the reason, keys of the step). Each would be delivered if the attempt succeeded.
+# Name: (code, part of the reason, keys of the step). Each would be delivered if the attempt succeeded. What the sandbox forbids in one call:
+# test_what_a_hostile_program_can_do.
 HOSTILE = {
-    "network": ("import socket\nsocket.create_connection(('127.0.0.1', 1))\nfinish()", "PermissionError", {}),
-    "files of others": ("open('/etc/hostname').read()\nfinish()", "PermissionError", {}),
-    "a folder of others": ("assert os.listdir('/root') is None\nfinish()", "PermissionError", {}),
     "endless": ("while True: pass", "longer than its time, 1 s", {"time": 1.0}),
     "huge output": ("with open(target, 'wb') as f:\n    while True: f.write(bytes(1 << 20))", ("File too large", "wrote more than"), {}),
     "many files": ("for i in range(9): open(os.path.join(os.environ['TMPDIR'], str(i)), 'wb').write(os.urandom(1 << 25))\nimport time\ntime.sleep(60)",
@@ -272,10 +270,8 @@ HOSTILE = {
     "infinite": ("import struct\nfinish(struct.pack('<f', float('-inf')) + volume[4:])", "voxel 0 of its volume.f32 is -inf", {}),
     "exit 0 without volume": ("finish()\nos.remove(target)", "it made no volume.f32", {}),
     "changed binary": ("finish()  # CHANGED", "the SHA-256 of its program and files is ", {}),
-    "fork bomb": ("while True: os.fork()", "PermissionError", {}),
     "threads": ("import threading\nwhile True: threading.Thread(target=lambda: __import__('time').sleep(60), daemon=True).start()", "can't start new thread", {"memory": '"500 MB"'}),
     "memory": ("x = bytearray(1 << 30)\nfinish()", "MemoryError", {"memory": '"500 MB"'}),
-    "writes elsewhere": ("open('ELSEWHERE', 'w').write('x')\nfinish()", "PermissionError", {}),
     "invalid JSON": ("finish(told='{')", "its step.json is not valid JSON", {}),
     "JSON of other types": ("finish(told='{\"summary\": \"x\", \"figures\": {\"a\": \"1\"}}')", "'figures' of its step.json", {}),
     "long JSON": ("finish(told='{\"summary\": \"' + 'x' * 70000 + '\"}')", "allowed: 65536", {}),
@@ -284,11 +280,9 @@ HOSTILE = {
     "ptrace": ("import ctypes\nctypes.CDLL(None).ptrace(0, 0, 0, 0)\nfinish()", "signal 31", {}),
     "keys": ("import ctypes\nctypes.CDLL(None).syscall(250, 0, 0)\nfinish()", "signal 31", {}),
     "symlink as output": ("finish()\nos.remove(target)\nos.symlink(source, target)", "PermissionError", {}),
-    "sparse 100 GB": ("with open(target, 'wb') as f: f.truncate(100 << 30)\nfinish()", "File too large", {}),
     "fifo as output": ("finish()\nos.remove(target)\nos.mkfifo(target)", "PermissionError", {}),
     "folder as output": ("finish()\nos.remove(target)\nos.mkdir(target)", "PermissionError", {}),
     "sleeps": ("import time\nprint('so tired')\nsys.stdout.flush()\ntime.sleep(60)", "longer than its time, 1 s: so tired", {"time": 1.0}),
-    "changes IN": ("open(source, 'r+b').write(b'1234')\nfinish()", "PermissionError", {}),
     "leaves a child behind": ("import subprocess\nsubprocess.Popen(['/bin/sleep', '60'])\nfinish()", "PermissionError", {}),
     "exit code": ("finish()\nsys.exit(7)", "exit code 7", {}),
     "no program": ("finish()  # GONE", "cannot be opened", {}),
@@ -300,18 +294,16 @@ BARE = {"symlink as output": "its volume.f32 cannot be opened: it is a link", "f
 
 
 @fenced
-@pytest.mark.tier2("thirty programs, some of which run for a second")
+@pytest.mark.tier2("many programs, some of which run for a second")
 @pytest.mark.parametrize("kind,gpu", [*((kind, "false") for kind in KINDS), ("pet", "true")])
 def test_hostile_programs(folder, failures, kind, gpu):
-    elsewhere = os.path.join(folder, "elsewhere")
     for name, (code, wanted, keys) in HOSTILE.items():
         if gpu == "true" and "signal 31" in wanted:  # where a driver may make any call, these are errors, and its volume is taken
             wanted = "delivered"
-        reason = refused(folder, code.replace("ELSEWHERE", elsewhere), kind=kind, gpu=gpu, **keys)
+        reason = refused(folder, code, kind=kind, gpu=gpu, **keys)
         print(f"{name}: {reason}")
         if not any(w in reason for w in ([wanted] if isinstance(wanted, str) else wanted)) or not reason.startswith(("step 'one' 1.0: ", "it was delivered")):
             failures.append(f"{name}: {reason}")
-    assert not os.path.exists(elsewhere)
     for name, wanted in BARE.items():
         reason = refused(folder, HOSTILE[name][0], mode='sandbox = "off";', kind=kind, **HOSTILE[name][2])
         print(f"{name}, without a sandbox: {reason}")
