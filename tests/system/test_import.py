@@ -17,6 +17,7 @@ import pydicom
 
 from tools import dbt_tools as tools
 from tools import node_harness as h
+from tools.edits import new_object
 
 h.need(h.TOMONODE, "dciodvfy")
 
@@ -200,12 +201,7 @@ def test_every_number_format_comes_back(folder, failures):
 
 def test_like_gives_patient_and_study(folder, failures):
     """Patient and study of another file, whatever its class."""
-    ds = pydicom.Dataset()
-    ds.file_meta = pydicom.dataset.FileMetaDataset()
-    ds.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
-    ds.is_little_endian, ds.is_implicit_VR = True, False
-    ds.SOPClassUID = ds.file_meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
-    ds.SOPInstanceUID = ds.file_meta.MediaStorageSOPInstanceUID = "1.2.3.4"
+    ds = new_object("1.2.840.10008.5.1.4.1.1.2", "1.2.3.4")
     ds.SpecificCharacterSet = "ISO_IR 100"
     ds.PatientName, ds.PatientID, ds.StudyInstanceUID, ds.SeriesInstanceUID = "Müller^Erika", "P-7", "1.2.3", "1.2.9"
     ds.FrameOfReferenceUID, ds.PatientPosition, ds.Manufacturer, ds.Modality = "1.2.5", "FFP", "Maker", "CT"

@@ -15,6 +15,7 @@ from tools import dbt_tools as tools
 from tools import node_harness as h
 from tools import pet_tools
 from tools import petsird_tools as p
+from tools.edits import new_object
 
 BASICS = ("--set", "PatientPosition=HFS", "--set", "Radionuclide=F18")
 
@@ -250,13 +251,8 @@ def test_patient_and_tracer_of_the_file(folder, failures):
 def test_examination_of_the_file(folder, failures):
     """Position, study and frame of reference are those of the file; what contradicts them is refused."""
     path, out, like = (os.path.join(folder, x) for x in ("place.petsird", "place", "like.dcm"))
-    header, ct = p.ring_header(), pydicom.Dataset()
-    ct.file_meta = pydicom.dataset.FileMetaDataset()
-    ct.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
-    ct.is_little_endian, ct.is_implicit_VR = True, False
-    ct.SOPClassUID = ct.file_meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
-    ct.SOPInstanceUID, ct.Modality, ct.PatientID, ct.TimezoneOffsetFromUTC = "1.2.3.4", "CT", "P-7", "+0200"
-    ct.file_meta.MediaStorageSOPInstanceUID = ct.SOPInstanceUID
+    header, ct = p.ring_header(), new_object("1.2.840.10008.5.1.4.1.1.2", "1.2.3.4")
+    ct.Modality, ct.PatientID, ct.TimezoneOffsetFromUTC = "CT", "P-7", "+0200"
     ct.AcquisitionDate, ct.AcquisitionTime = "20260601", "073000"
     cases = ((("40199007", "102541007"), "FFS", ("2.25.777", "2.25.888"), "FFS", (), None),
              (("F-10310", "F-10470"), "HFP", (None, "2.25.888"), None, ("PatientPosition=HFP",), None),

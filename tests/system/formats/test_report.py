@@ -20,9 +20,9 @@ import numpy as np
 import pydicom
 import pytest
 from PIL import Image
-from pydicom.dataset import Dataset, FileMetaDataset
-from pydicom.uid import ExplicitVRLittleEndian, generate_uid
+from pydicom.uid import generate_uid
 
+from tools.edits import edited_all, new_object
 from tools import node_harness as h
 from tools.ct_writer import write_ct
 from tools.node_harness import check
@@ -435,11 +435,7 @@ def foreign(folder, n=5, **changes):
     os.makedirs(folder, exist_ok=True)
     rng, series = np.random.default_rng(3), generate_uid()
     for k in range(n):
-        d = Dataset()
-        d.file_meta = FileMetaDataset()
-        d.file_meta.MediaStorageSOPClassUID = d.SOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
-        d.file_meta.MediaStorageSOPInstanceUID = d.SOPInstanceUID = generate_uid()
-        d.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
+        d = new_object("1.2.840.10008.5.1.4.1.1.2")
         d.SpecificCharacterSet = "ISO_IR 100"
         d.PatientName, d.PatientID, d.PatientBirthDate, d.AccessionNumber = NAME, "<b>17</b>", "19700101", "A&B"
         d.StudyInstanceUID, d.SeriesInstanceUID = generate_uid(), series

@@ -5,7 +5,8 @@ import os
 
 import numpy as np
 import pydicom
-from pydicom.dataset import Dataset, FileMetaDataset
+
+from tools.edits import new_object
 
 CT = "1.2.840.10008.5.1.4.1.1.2"
 HFS = (1, 0, 0, 0, 1, 0)
@@ -41,12 +42,7 @@ def write_ct(folder, hu, spacing, origin, orientation=HFS, frame_of_reference=No
     paths = []
     for k, plane in enumerate(stored):
         at = np.array(origin, float) + k * spacing[2] * normal
-        ds = Dataset()
-        ds.file_meta = FileMetaDataset()
-        ds.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRLittleEndian
-        ds.is_little_endian, ds.is_implicit_VR = True, False
-        ds.SOPClassUID = ds.file_meta.MediaStorageSOPClassUID = CT
-        ds.SOPInstanceUID = ds.file_meta.MediaStorageSOPInstanceUID = uid_of(series, k)
+        ds = new_object(CT, uid_of(series, k))
         for keyword, value in {**PATIENT, **(patient or {})}.items():
             setattr(ds, keyword, value)
         ds.StudyInstanceUID, ds.SeriesInstanceUID, ds.FrameOfReferenceUID = study, series, frame

@@ -7,8 +7,9 @@ import os
 
 import numpy as np
 import pydicom
-from pydicom.dataset import FileDataset, FileMetaDataset
-from pydicom.uid import ExplicitVRLittleEndian, generate_uid
+from pydicom.uid import generate_uid
+
+from tools.edits import new_object
 
 PET, CT = "1.2.840.10008.5.1.4.1.1.128", "1.2.840.10008.5.1.4.1.1.2"
 STRIPS = 400  # per pixel, for the part of it that is in a circle
@@ -196,10 +197,7 @@ def write_series(folder, values, spacing, cosines, corner, modality="PT", change
     across, down = np.array(cosines[:3]), np.array(cosines[3:])
     normal, uids, paths = np.cross(across, down), [generate_uid() for _ in range(3)], []
     for k, plane in enumerate(values):
-        d = FileDataset(None, {}, file_meta=FileMetaDataset(), preamble=bytes(128))
-        d.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
-        d.SOPClassUID, d.SOPInstanceUID = (PET if modality == "PT" else CT), generate_uid()
-        d.file_meta.MediaStorageSOPClassUID, d.file_meta.MediaStorageSOPInstanceUID = d.SOPClassUID, d.SOPInstanceUID
+        d = new_object(PET if modality == "PT" else CT)
         d.PatientID, d.PatientName, d.Modality = "FOREIGN", "Foreign^One", modality
         d.StudyInstanceUID, d.SeriesInstanceUID, d.FrameOfReferenceUID = uids
         d.Rows, d.Columns, d.SamplesPerPixel, d.PhotometricInterpretation = *plane.shape, 1, "MONOCHROME2"

@@ -15,6 +15,8 @@ from pydicom.encaps import generate_pixel_data_frame
 from pydicom.sequence import Sequence
 from pydicom.uid import ExplicitVRLittleEndian, ImplicitVRLittleEndian, generate_uid
 
+from tools.edits import new_object
+
 CREATOR = "HOLOGIC, Inc."
 COLUMNS, ROWS = 1664, 2048  # bins of the whole detector
 
@@ -107,12 +109,7 @@ def default_parameters(bits, near=0):
 
 def scans(frames, bits, folder, near=0):
     """The JPEG-LS scan of each frame without its header and end, encoded by DCMTK."""
-    ds = Dataset()
-    ds.file_meta = FileMetaDataset()
-    ds.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian
-    ds.file_meta.MediaStorageSOPClassUID = ds.SOPClassUID = "1.2.840.10008.5.1.4.1.1.7.3"
-    ds.file_meta.MediaStorageSOPInstanceUID = ds.SOPInstanceUID = generate_uid()
-    ds.is_little_endian, ds.is_implicit_VR = True, False
+    ds = new_object("1.2.840.10008.5.1.4.1.1.7.3")
     ds.SamplesPerPixel, ds.PhotometricInterpretation = 1, "MONOCHROME2"
     ds.NumberOfFrames, ds.Rows, ds.Columns = frames.shape
     ds.BitsAllocated, ds.BitsStored, ds.HighBit, ds.PixelRepresentation = 16, bits, bits - 1, 0

@@ -5,8 +5,8 @@ efficiencies of single planes."""
 import os
 
 import numpy as np
-import pydicom
-from pydicom.dataset import Dataset, FileMetaDataset
+
+from tools.edits import new_object
 
 CLASS = "1.3.12.2.1107.5.9.1"
 RINGS, CRYSTALS, BINS, VIEWS, LARGEST = 64, 504, 344, 252, 60
@@ -170,11 +170,7 @@ def write(path, kind, header, data, number=1, where="first", study="2.25.4711", 
           **attributes):
     """One raw data object. where: the element of the header: "first", "second", "csa" (the first is a CSA header),
     "none"."""
-    d = Dataset()
-    d.file_meta = FileMetaDataset()
-    d.file_meta.MediaStorageSOPClassUID = d.SOPClassUID = CLASS
-    d.file_meta.MediaStorageSOPInstanceUID = d.SOPInstanceUID = f"{study}.{number}"
-    d.file_meta.TransferSyntaxUID = "1.2.840.10008.1.2" if implicit else "1.2.840.10008.1.2.1"
+    d = new_object(CLASS, f"{study}.{number}", "1.2.840.10008.1.2" if implicit else "1.2.840.10008.1.2.1")
     d.ImageType = ["ORIGINAL", "PRIMARY", kind]
     d.StudyDate = d.SeriesDate = d.AcquisitionDate = "20170327"
     d.StudyTime = d.SeriesTime = d.AcquisitionTime = "170035"
@@ -195,15 +191,8 @@ def write(path, kind, header, data, number=1, where="first", study="2.25.4711", 
         d.add_new(DATA, "OB", padded(data))
     for name, value in attributes.items():
         setattr(d, name, value)
-    d.save_as(path, write_like_original=False, implicit_vr=implicit,
-              little_endian=True) if int(pydicom.__version__[0]) > 2 else old_save(
-d, path, implicit)
-    return path
-
-
-def old_save(d, path, implicit):
-    d.is_implicit_VR, d.is_little_endian = implicit, True
     d.save_as(path, write_like_original=False)
+    return path
 
 
 def padded(data):

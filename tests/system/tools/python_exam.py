@@ -8,12 +8,12 @@ import math
 import os
 
 import numpy as np
-import pydicom
-from pydicom.dataset import Dataset, FileMetaDataset
+from pydicom.dataset import Dataset
 from pydicom.sequence import Sequence
-from pydicom.uid import ExplicitVRLittleEndian, generate_uid
+from pydicom.uid import generate_uid
 
 from tools import dbt_tools as tools
+from tools.edits import new_object
 
 AXIS, ARM, SUPPORT, PITCH = 47.0, 608.5, 17.0, 0.34  # the Siemens system of the profile, its detector binned by 4
 NX, NY, THICKNESS, I0 = 352, 448, 30.0, 60000.0
@@ -115,12 +115,10 @@ def complete(ds, i):
 
 
 def save(ds, sop_class, path):
-    ds.SOPClassUID, ds.SOPInstanceUID = sop_class, generate_uid()
-    meta = FileMetaDataset()
-    meta.MediaStorageSOPClassUID, meta.MediaStorageSOPInstanceUID = ds.SOPClassUID, ds.SOPInstanceUID
-    meta.TransferSyntaxUID, meta.ImplementationClassUID = ExplicitVRLittleEndian, generate_uid()
-    ds.file_meta, ds.is_little_endian, ds.is_implicit_VR = meta, True, False
-    pydicom.dcmwrite(path, ds, write_like_original=False)
+    whole = new_object(sop_class)
+    ds.update(whole)  # its own UIDs
+    whole.update(ds)
+    whole.save_as(path, write_like_original=False)
 
 
 def write_series(folder, common, frames, side, orientation):
