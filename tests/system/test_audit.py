@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ET
 import pydicom
 
 from tools import node_harness as h
+from tools.edits import edited_all
 from tools.node_harness import check, run, wait_for
 from tools.pilot_tools import Pilot, cluster_node, hello
 
@@ -111,12 +112,7 @@ def validate(folder, messages):
 
 def hostile_exam(folder, patient, *options):
     """An exam whose patient has such an identifier."""
-    files = h.simulate(folder, *options)
-    for f in files:
-        d = pydicom.dcmread(f)
-        d.PatientID = patient
-        d.save_as(f)
-    return files
+    return edited_all(h.simulate(folder, *options), folder, PatientID=patient)
 
 
 def node(folder, things, **settings):

@@ -7,6 +7,7 @@ import numpy as np
 import pydicom
 
 from tools import dbt_tools as tools
+from tools.edits import edited_all
 
 
 def values(folder):
@@ -47,14 +48,7 @@ def test_two_results(folder, failures):
     def moved(name, **changes):
         """B with other geometry in every object."""
         target = os.path.join(folder, name)
-        os.makedirs(target)
-        for file in sorted(os.listdir(b)):
-            ds = pydicom.dcmread(os.path.join(b, file)) if file.endswith(".dcm") else None
-            if ds is None:
-                continue
-            for keyword, change in changes.items():
-                setattr(ds, keyword, change(getattr(ds, keyword)))
-            ds.save_as(os.path.join(target, file))
+        edited_all(b, target, lambda ds: [setattr(ds, k, change(getattr(ds, k))) for k, change in changes.items()])
         return target
 
     width = float(header.PixelSpacing[1])

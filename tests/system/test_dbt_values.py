@@ -10,6 +10,7 @@ import pydicom
 import pytest
 
 from tools import dbt_tools as tools
+from tools.edits import edited_all
 
 MU = 0.05  # 1/mm
 SLAB = {"binning": 4, "detector": "640x1500", "views": 9, "arc": 40, "phantom": "slab"}
@@ -134,11 +135,8 @@ def test_shape_of_the_breast_is_in_the_result(folder, failures):
     for name, settings, says in (("shape", ("breast_shape=true",), "Start image of the breast's shape: rim"),
                                  ("off", (), None),
                                  ("implant", ("breast_shape=true",), "Uniform start image: Breast Implant Present (0028,1300) is YES.")):
-        for file in os.listdir(exam) if name == "implant" else ():
-            if file.endswith(".dcm"):
-                ds = pydicom.dcmread(os.path.join(exam, file))
-                ds.BreastImplantPresent = "YES"
-                ds.save_as(os.path.join(exam, file))
+        if name == "implant":
+            edited_all(exam, exam, BreastImplantPresent="YES")
         case, path = tools.reconstruct(os.path.join(folder, name), exam, settings=("voxel=1.36", "slice_spacing=5", *settings))
         shape, group = case.get("breast_shape"), pydicom.dcmread(path, stop_before_pixels=True).SharedFunctionalGroupsSequence[0]
         text = str(group)

@@ -11,6 +11,7 @@ import numpy as np
 import pydicom
 
 from tools import pet_tools as t
+from tools.edits import edited
 from tools.node_harness import check, read_file, write_file
 
 
@@ -123,10 +124,8 @@ def what_is_refused(folder, paths, exam):
         done = t.run("export", *args, ok=(code,))
         check(words in done.stderr, f"'{words}' is not in: {done.stderr}")
     check(not glob.glob(os.path.join(folder, "none*")), "a refusal leaves nothing")
-    changed = os.path.join(folder, "changed.dcm")
-    d = pydicom.dcmread(paths[0])
-    d.ImagePositionPatient[2] = float(d.ImagePositionPatient[2]) + 1
-    d.save_as(changed)
+    x, y, z = pydicom.dcmread(paths[0]).ImagePositionPatient
+    changed = edited(paths[0], os.path.join(folder, "changed.dcm"), ImagePositionPatient=[x, y, z + 1])
     done = t.run("export", "-o", nii, changed, *paths[1:], ok=(4,))
     check("slices are missing" in done.stderr, done.stderr)
 

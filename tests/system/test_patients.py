@@ -15,6 +15,7 @@ import pydicom
 from tools import node_harness as h
 from tools import tiny_inputs as tiny
 from tools.ct_writer import write_ct
+from tools.edits import edited
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
@@ -35,16 +36,8 @@ def node(folder, things, **keys):
 def copies(files, folder, change, **elements):
     """Copies of files, those with an index in `change` with other elements."""
     os.makedirs(folder, exist_ok=True)
-    made = []
-    for i, f in enumerate(files):
-        d = pydicom.dcmread(f)
-        for name, value in elements.items() if i in change else ():
-            setattr(d, name, value)
-            if name == "SOPInstanceUID":
-                d.file_meta.MediaStorageSOPInstanceUID = value
-        made.append(os.path.join(folder, os.path.basename(f)))
-        d.save_as(made[-1])
-    return made
+    return [edited(f, os.path.join(folder, os.path.basename(f)), **elements if i in change else {})
+            for i, f in enumerate(files)]
 
 
 def no_values(n, *more):

@@ -11,6 +11,7 @@ import pydicom
 
 from tools import dbt_tools as tools
 from tools import python_exam as maker
+from tools.edits import edited_all
 from tools.node_harness import write_file
 
 SHAPE = (132, 168)
@@ -119,17 +120,14 @@ def test_views_of_the_breast(folder, failures):
         exam, out = os.path.join(folder, name), os.path.join(folder, "out-" + name)
         os.makedirs(exam)
         maker.write(exam, "L", "CC", 1, -1, 0, False, SHAPE)
-        for f in os.listdir(exam):
-            if not f.endswith(".dcm"):
-                continue
-            ds = pydicom.dcmread(os.path.join(exam, f))
-            ds.PatientOrientation = orientation
+
+        def give(ds):
             if given:
                 ds.ViewCodeSequence[0].CodeValue, ds.ViewCodeSequence[0].CodingSchemeDesignator = given
             else:
                 del ds.ViewCodeSequence
                 ds.ViewPosition = name
-            ds.save_as(os.path.join(exam, f))
+        edited_all(exam, exam, give, PatientOrientation=orientation)
         tools.run("recon", "-c", write_config(folder), "--device", "cpu", "--set", "voxel=1.02", "-o", out, exam)
         made, = (os.path.join(out, f) for f in os.listdir(out) if f.endswith(".dcm"))
         ds = pydicom.dcmread(made, stop_before_pixels=True)

@@ -13,25 +13,14 @@ from pydicom.dataset import Dataset
 
 from tools import dbt_tools as tools
 from tools import python_exam as maker
+from tools.edits import edited, edited_all
 from tools.node_harness import read_file, write_file
 
 PATIENT = ("PYTHON", "19601130", "OPERATOR", "SECRET-7")
 
 
-def change_all(folder, change):
-    """change(data set) on every file."""
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        ds = pydicom.dcmread(path)
-        change(ds)
-        pydicom.dcmwrite(path, ds)
-
-
 def change_one(folder, change, name="3.dcm"):
-    path = os.path.join(folder, name)
-    ds = pydicom.dcmread(path)
-    change(ds)
-    pydicom.dcmwrite(path, ds)
+    edited(os.path.join(folder, name), os.path.join(folder, name), change)
 
 
 def put(**values):
@@ -84,7 +73,7 @@ def swollen(folder):
 
 
 def every(*changes):
-    return lambda folder: [change_all(folder, c) for c in changes]
+    return lambda folder: [edited_all(folder, folder, c) for c in changes]
 
 
 def one(*changes):
@@ -189,7 +178,7 @@ def exams():
         for name in ("series", "multi"):
             os.mkdir(os.path.join(work, name))
             maker.write(os.path.join(work, name), "L", "CC", 1, -1, 0, name == "multi", (64, 80))
-            change_all(os.path.join(work, name), put(PatientID="SECRET-7"))
+            edited_all(os.path.join(work, name), os.path.join(work, name), PatientID="SECRET-7")
         yield work
 
 

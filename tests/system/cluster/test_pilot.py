@@ -15,6 +15,7 @@ import pydicom
 import pytest
 
 from tools import node_harness as h
+from tools.edits import edited_all
 from tools.node_harness import check, wait_for
 from tools.pilot_tools import Pilot, cluster_node, exam, hello, made_by, running
 
@@ -214,19 +215,10 @@ def test_false_results(folder, things, shared):
     first.kill()
     right = pacs.files()
     shutil.copytree(os.path.dirname(right[0]), own)
-    shutil.copytree(own, other)
     results = sorted(os.path.join(own, name) for name in os.listdir(own))
-    for name in os.listdir(other):
-        path = os.path.join(other, name)
-        header = pydicom.dcmread(path)
-        header.PatientID, header.PatientName = "OTHER-77", "Other^Person"
-        header.save_as(path)
+    edited_all(results, other, PatientID="OTHER-77", PatientName="Other^Person")
     study = os.path.join(folder, "study")
-    shutil.copytree(own, study)
-    for name in os.listdir(study):
-        header = pydicom.dcmread(os.path.join(study, name))
-        header.StudyInstanceUID = "1.2.3.4.5"
-        header.save_as(os.path.join(study, name))
+    edited_all(results, study, StudyInstanceUID="1.2.3.4.5")
     big = [{"bytes": 10**9}] if not shared else []
     lies = [(other, {},
              "the headers name different patients: Patient ID (0010,0020), Patient's Name (0010,0010) differ"),

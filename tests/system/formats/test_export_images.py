@@ -14,6 +14,7 @@ import pytest
 from tools import node_harness as h
 from tools import pet_tools as t
 from tools import volume_tools as v
+from tools.edits import edited
 from tools.node_harness import check
 
 Image = pytest.importorskip("PIL.Image")
@@ -310,10 +311,8 @@ def test_several_series_at_once(folder, made):
     figures = [json.loads(t.run("measure", "--json", "--circle", "0,0,0,10", *words).stdout)["object"]["series"]
                for words in (("--series", twin, mixed), made["pet"][0])]
     check(figures[0] == twin != figures[1], figures)
-    d = pydicom.dcmread(made["ct"][0][2])  # one patient's slice in another's series
-    d.PatientID, d.PatientName = "another", "Another^One"
-    stranger = os.path.join(folder, "stranger.dcm")
-    d.save_as(stranger)
+    stranger = edited(made["ct"][0][2], os.path.join(folder, "stranger.dcm"), PatientID="another",
+                      PatientName="Another^One")  # one patient's slice in another's series
     done = t.run("export", "-o", os.path.join(folder, "one.nii"), stranger,
                  *(p for k, p in enumerate(made["ct"][0]) if k != 2), ok=(4,))
     check("not of one patient" in done.stderr, done.stderr)
@@ -331,10 +330,7 @@ def test_suv(folder, made):
     for name in ("ct", "dbt"):
         done = t.run("export", "--suv", "-o", os.path.join(folder, "none.nii"), *made[name][0], ok=(4,))
         check("is not PET" in done.stderr, done.stderr)
-    d = pydicom.dcmread(paths[0])
-    d.PatientWeight = None
-    other = os.path.join(folder, "weightless.dcm")
-    d.save_as(other)
+    other = edited(paths[0], os.path.join(folder, "weightless.dcm"), PatientWeight=None)
     done = t.run("export", "--suv", "-o", os.path.join(folder, "none.nii"), other, *paths[1:], ok=(4,))
     check("--suv: " in done.stderr and "(0010,1030)" in done.stderr, done.stderr)
 

@@ -15,6 +15,7 @@ import pytest
 from tools import mmr_tools as mmr
 from tools import node_harness as h
 from tools import pet_tools as pet
+from tools.edits import edited
 from tools import petsird_tools
 from tools.mmr_recon import QUICK, conf_of, conforms, counted, events_at, objects_in, prompts, raw, recon
 from tools.node_harness import check
@@ -160,10 +161,8 @@ def exported(folder, objects, n):
                              ("NumberOfTimeSlices", 65535, "(0054,0101) is 65535; allowed: 1 to 10000"),
                              ("NumberOfSlices", 0, "3 images of 0 slices"),
                              ("NumberOfTimeSlices", 2, "allowed: 1 to")):
-        d = pydicom.dcmread(paths[0])
-        setattr(d, tag, value)
-        d.save_as(os.path.join(folder, "bad.dcm"))
-        p = h.run(h.TOMONODE, "export", "--force", "-o", nii, os.path.join(folder, "bad.dcm"), *paths[1:], code=4)
+        bad = edited(paths[0], os.path.join(folder, "bad.dcm"), **{tag: value})
+        p = h.run(h.TOMONODE, "export", "--force", "-o", nii, bad, *paths[1:], code=4)
         check(part in p.stderr, f"'{p.stderr}' does not contain '{part}'")
     p = h.run(h.TOMONODE, "export", "-o", os.path.join(folder, "x.hv"), *paths, code=4)
     check("the series has 3 images (DYNAMIC); Interfile has one" in p.stderr, p.stderr)
@@ -265,10 +264,8 @@ def test_frames_of_objects(folder):
 def refused_objects(folder, objects):
     def changed(name, change):
         path = os.path.join(objects, name)
-        d = pydicom.dcmread(path)
-        change(d)
-        d.save_as(os.path.join(folder, "bad.dcm"))
-        return [os.path.join(folder, "bad.dcm"), *(p for p in glob.glob(os.path.join(objects, "*.dcm")) if p != path)]
+        return [edited(path, os.path.join(folder, "bad.dcm"), change),
+                *(p for p in glob.glob(os.path.join(objects, "*.dcm")) if p != path)]
 
     def element(number, value):
         return lambda d: setattr(d.private_block(0x0071, "TOMONODE SINOGRAM 1")[number], "value", value)

@@ -13,6 +13,7 @@ import pydicom
 from tools import mmr_tools as mmr
 from tools import node_harness as h
 from tools import petsird_tools
+from tools.edits import edited
 from tools.mmr_recon import QUICK, SCANNER, conforms, counted, events_at, prompts, raw, recon
 from tools.node_harness import check
 
@@ -260,11 +261,8 @@ def refused_objects(folder):
     )
     for change, *parts in cases:
         path = os.path.join(objects, "emission-gate002.dcm")
-        d = pydicom.dcmread(path)
-        change(d)
-        d.save_as(os.path.join(folder, "bad.dcm"))
         p = h.run(h.TOMONODE, "recon", "--device", "cpu:1", "-o", os.path.join(folder, "no"),
-                  os.path.join(folder, "bad.dcm"),
+                  edited(path, os.path.join(folder, "bad.dcm"), change),
                   *(p for p in glob.glob(os.path.join(objects, "*.dcm")) if p != path), code=4)
         check(any(part in p.stderr for part in parts), f"'{p.stderr}' does not contain '{parts[0]}'")
     p = h.run(h.TOMONODE, "export", "-o", os.path.join(folder, "x.hs"), *glob.glob(os.path.join(objects, "*.dcm")),

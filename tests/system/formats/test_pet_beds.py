@@ -14,6 +14,7 @@ import pytest
 from tools import node_harness as h
 from tools import pet_tools as pet
 from tools.ct_writer import write_ct
+from tools.edits import edited
 from tools.mmr_recon import conforms
 from tools.node_harness import check
 
@@ -230,10 +231,8 @@ def test_refused(folder):
 
     def changed(name, change):
         path = os.path.join(exam, name)
-        d = pydicom.dcmread(path)
-        change(d)
-        d.save_as(os.path.join(folder, "bad.dcm"))
-        return [os.path.join(folder, "bad.dcm"), *(p for p in glob.glob(os.path.join(exam, "*.dcm")) if p != path)]
+        return [edited(path, os.path.join(folder, "bad.dcm"), change),
+                *(p for p in glob.glob(os.path.join(exam, "*.dcm")) if p != path)]
 
     def element(number, value, vr="UL"):
         def change(d):

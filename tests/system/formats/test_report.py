@@ -322,11 +322,7 @@ def test_no_suv_where_measure_has_none(folder):
                        "Patient's Weight (0010,1030) is")}
     for name, (change, reason) in cases.items():
         changed = os.path.join(folder, name)
-        os.mkdir(changed)
-        for path in glob.glob(os.path.join(out, "*.dcm")):
-            d = pydicom.dcmread(path)
-            change(d)
-            d.save_as(os.path.join(changed, os.path.basename(path)))
+        edited_all(out, changed, change)
         tomonode("report", "-o", changed + "-report", changed)
         report = Report(only_report(changed + "-report"))
         check(not report.row("SUV") and "(SUV" not in report.text, f"{name}: an SUV: {report.row('SUV')}")

@@ -3,16 +3,15 @@
 for a turning detector. The attenuation is compared with that of the same exam without scatter: more than 8 % too small
 without the correction, within 2 % with it. The report and the result contain the ratio of scattered to primary
 radiation, and a warning for a thickness that is not in the table; without the correction they contain nothing of it."""
-import glob
 import os
 import re
 
 import numpy as np
-import pydicom
 import pytest
 
 from tools import dbt_tools as tools
 from tools import node_harness as h
+from tools.edits import edited_all
 
 # system, phantom, detector, binning, thickness, arc, projections. The scatter of a simulated exam costs the square of
 # its bins.
@@ -104,10 +103,7 @@ def test_warns_outside_the_table_and_of_a_grid(folder, failures):
     for text in (report["warnings"], derivation(result)):
         tools.check("12 mm is outside the table of the scatter correction, 20 to 80 mm" in text and "grid" not in text,
                     text, failures)
-    for path in glob.glob(os.path.join(folder, "thin/*.dcm")):
-        with pydicom.dcmread(path) as ds:
-            ds.Grid = ["FOCUSED", "RECIPROCATING"]
-            ds.save_as(path)
+    edited_all(os.path.join(folder, "thin"), os.path.join(folder, "thin"), Grid=["FOCUSED", "RECIPROCATING"])
     report, result = reconstruct(folder, "grid", "thin", 0.68, ON)
     for text in (report["warnings"], derivation(result)):
         wanted = "(0018,1166) FOCUSED\\RECIPROCATING, but scatter_scale of the profile 'siemens-inspiration' is 1"

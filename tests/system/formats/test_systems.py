@@ -11,6 +11,7 @@ import pytest
 
 from tools import dbt_tools as tools
 from tools import node_harness as h
+from tools.edits import edited_all
 
 # binning, detector in elements, iterations, options: small images of the system's own bins; a short arc needs a fine
 # grid and more iterations
@@ -69,11 +70,7 @@ VENDORS = {"siemens": siemens, "ge": ge, "hologic": hologic, "victre": victre}
 
 
 def dress(folder, vendor):
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(".dcm"):
-            ds = pydicom.dcmread(os.path.join(folder, name))
-            VENDORS[vendor](ds)
-            ds.save_as(os.path.join(folder, name))
+    edited_all(folder, folder, VENDORS[vendor])
 
 
 def simulate(folder, system, **options):
@@ -140,11 +137,10 @@ def test_beads_are_where_truth_says(folder, failures, system, side, view, option
                 str(case["geometry"]), failures)
     if system.startswith("hologic"):
         return
-    for file in os.listdir(exam):  # as if the images were in the middle of the detector, where the beads then are not
-        if file.endswith(".dcm"):
-            ds = pydicom.dcmread(os.path.join(exam, file))
-            ds.FieldOfViewOrigin[0] = float(ds.FieldOfViewOrigin[0]) + options["window_y"] / float(element_of(system))
-            ds.save_as(os.path.join(exam, file))
+
+    def centred(ds):  # as if the images were in the middle of the detector, where the beads then are not
+        ds.FieldOfViewOrigin[0] = float(ds.FieldOfViewOrigin[0]) + options["window_y"] / float(element_of(system))
+    edited_all(exam, exam, centred)
     _, path = tools.reconstruct(os.path.join(folder, "centred"), exam, settings=("voxel=0",))
     moved = {**truth, "shapes": [dict(s) for s in truth["shapes"]]}
     y = tools.scan_axes(side, view)[1] * options["window_y"]

@@ -8,6 +8,7 @@ from pydicom.uid import JPEGLSLossless
 
 from tools import node_harness as h
 from tools import page_tools
+from tools.edits import edited_all
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp", "dcmcjpls")
@@ -18,18 +19,6 @@ def begin(folder, things, **keys):
     pacs.start()
     n.start()
     return n, pacs, h.simulate(os.path.join(folder, "exam"))
-
-
-def altered(files, folder, change):
-    """Copies of files, each changed by change(data set)."""
-    os.makedirs(folder, exist_ok=True)
-    made = []
-    for f in files:
-        d = pydicom.dcmread(f)
-        change(d)
-        made.append(os.path.join(folder, os.path.basename(f)))
-        d.save_as(made[-1])
-    return made
 
 
 def without_thickness(d):
@@ -46,11 +35,11 @@ def conflicts(n):
 
 def test_a_person_says_that_the_newer_ones_are_right(folder, things):
     n, pacs, files = begin(folder, things)
-    bad = altered(files, os.path.join(folder, "bad"), without_thickness)
+    bad = edited_all(files, os.path.join(folder, "bad"), without_thickness)
     h.send(n.port, bad)
     job = n.wait_state(0, "held", "Body Part Thickness (0018,11A0) is missing")["id"]
     n.command("retry", "--newer", str(job), code=4)  # none has come
-    good = altered(files, os.path.join(folder, "good"), lambda d: setattr(d, "PatientID", "CORRECTED"))
+    good = edited_all(files, os.path.join(folder, "good"), lambda d: setattr(d, "PatientID", "CORRECTED"))
     h.send(n.port, good)
     wait_for("all are set apart", lambda: len(conflicts(n)) == len(files))
     check("retry --newer" in n.command("list").stdout, "the list does not say how")
@@ -72,7 +61,7 @@ def test_a_person_says_that_the_newer_ones_are_right(folder, things):
 
 def test_a_readable_object_replaces_one_that_is_not(folder, things):
     n, pacs, files = begin(folder, things)
-    broken = altered(files[3:5], os.path.join(folder, "bad"), lambda d: setattr(d, "PixelData", d.PixelData[:len(d.PixelData) // 2]))
+    broken = edited_all(files[3:5], os.path.join(folder, "bad"), lambda d: setattr(d, "PixelData", d.PixelData[:len(d.PixelData) // 2]))
     h.send(n.port, files[:3] + files[5:] + broken)
     job = n.wait_state(0, "held", "PixelData has")["id"]
     h.send(n.port, files[3:5])
@@ -81,7 +70,7 @@ def test_a_readable_object_replaces_one_that_is_not(folder, things):
     check(sorted(i["sop"] for i in n.show(last["id"])["instances"]) == sorted(pydicom.dcmread(f).SOPInstanceUID
                                                                               for f in files), "its images")
     # What was reconstructed keeps its images, whatever comes.
-    h.send(n.port, altered(files[7:8], os.path.join(folder, "late"), lambda d: setattr(d, "InstanceNumber", 4711)))
+    h.send(n.port, edited_all(files[7:8], os.path.join(folder, "late"), lambda d: setattr(d, "InstanceNumber", 4711)))
     wait_for("it is set apart", lambda: conflicts(n))
     n.command("retry", "--newer", str(last["id"]), code=4)
     check(n.states()[-1] == "delivered" and n.states().count("delivered") == 1 and len(pacs.files()) == 1, n.states())
@@ -93,7 +82,7 @@ def test_the_button(folder, things):
     pacs.start()
     n.start()
     files = h.simulate(os.path.join(folder, "exam"))
-    h.send(n.port, altered(files, os.path.join(folder, "bad"), without_thickness))
+    h.send(n.port, edited_all(files, os.path.join(folder, "bad"), without_thickness))
     job = n.wait_state(0, "held", "Body Part Thickness")["id"]
     shown = wait_for("the page", lambda: page_tools.page(n, f"/jobs/{job}"))
     check("Use the newer images" not in shown, "a button without effect")
@@ -115,7 +104,7 @@ def test_another_transfer_syntax_is_the_same_content(folder, things):
     for syntax, sent in (("-xi", files[:2]), ("-xt", [compressed])):
         h.run("storescu", "-R", syntax, "-aec", "TOMONODE", "127.0.0.1", n.port, *sent)
     # Another value is another content.
-    h.send(n.port, altered(files[4:5], os.path.join(folder, "other"), lambda d: setattr(d, "InstanceNumber", 4711)))
+    h.send(n.port, edited_all(files[4:5], os.path.join(folder, "other"), lambda d: setattr(d, "InstanceNumber", 4711)))
     wait_for("four are set apart", lambda: len(n.list()["unassigned"]) == 4)
     kinds = sorted((u["classification"], "another transfer syntax" in u["reason"]) for u in n.list()["unassigned"])
     check(kinds == [("conflict", False), ("ignored", True), ("ignored", True), ("ignored", True)], kinds)
@@ -123,7 +112,7 @@ def test_another_transfer_syntax_is_the_same_content(folder, things):
 
 def test_after_cancel_an_exam_that_is_sent_again_is_a_new_case(folder, things):
     n, pacs, files = begin(folder, things)
-    bad = altered(files, os.path.join(folder, "bad"), without_thickness)
+    bad = edited_all(files, os.path.join(folder, "bad"), without_thickness)
     h.send(n.port, bad[:20])
     job = wait_for("the case", lambda: [j for j in n.jobs() if j["instances"] == 20])[0]["id"]
     n.command("cancel", str(job))

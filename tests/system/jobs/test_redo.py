@@ -7,6 +7,7 @@ import os
 import pydicom
 
 from tools import node_harness as h
+from tools.edits import edited
 from tools.node_harness import check
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
@@ -152,9 +153,6 @@ def test_a_late_image_after_a_redo(folder, things):
     first, = n.wait_states("delivered")
     redo(n, first["id"], "--protocol", "dbt-fbp")
     n.wait_states("delivered", "delivered")
-    d = pydicom.dcmread(files[3])
-    d.SOPInstanceUID = d.file_meta.MediaStorageSOPInstanceUID = "2.25.1234567"
-    d.save_as(os.path.join(folder, "extra.dcm"))
-    h.send(n.port, [os.path.join(folder, "extra.dcm")])
+    h.send(n.port, [edited(files[3], os.path.join(folder, "extra.dcm"), SOPInstanceUID="2.25.1234567")])
     jobs = n.wait_states("delivered", "delivered", "held")
     check(jobs[2]["revision_of"] == first["id"] and jobs[2]["result_of"] == 0, jobs[2])

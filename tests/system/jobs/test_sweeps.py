@@ -9,6 +9,7 @@ import pydicom
 
 from tools import node_harness as h
 from tools import page_tools
+from tools.edits import edited
 from tools.node_harness import check
 
 h.need(h.TOMONODE, "storescu", "storescp")
@@ -90,11 +91,7 @@ def test_half_of_each_is_as_many_as_announced(folder, things):
 
 def test_a_mammogram_among_projections(folder, things):
     n, pacs, first, second = begin(folder, things)
-    mammogram = second[4]
-    d = pydicom.dcmread(mammogram)
-    d.ImageType = ["ORIGINAL", "PRIMARY"]
-    d.PositionerPrimaryAngle = 0.1
-    d.save_as(mammogram)
+    mammogram = edited(second[4], second[4], ImageType=["ORIGINAL", "PRIMARY"], PositionerPrimaryAngle=0.1)
     h.send(n.port, [mammogram, *first[:-1]])
     n.wait_state(0, "held", "more than one sweep")
     h.send(n.port, first[-1:])
