@@ -14,7 +14,6 @@ from tools.edits import edited_all
 
 MU = 0.05  # 1/mm
 SLAB = {"binning": 4, "detector": "640x1500", "views": 9, "arc": 40, "phantom": "slab"}
-CONFIG = """profiles = ( {{ name = "siemens-inspiration"; air_value = {air:.1f}; }} );"""
 
 
 def change(source, target, columns, rows, values=None):
@@ -100,9 +99,7 @@ def test_require_quantitative_refuses_the_relative(folder, failures, slab):
 
 @pytest.mark.parametrize("name, range_", [("none", 1), ("over-range", 4)])
 def test_profile_states_the_value_of_air(folder, failures, slab, name, range_):
-    config = os.path.join(folder, "conf")
-    with open(config, "w", encoding="ascii") as f:
-        f.write(CONFIG.format(air=slab[1]["i0"] / range_))
+    config = tools.profile_conf(os.path.join(folder, "conf"), air_value=round(slab[1]["i0"] / range_, 1))
     case, path = tools.reconstruct(os.path.join(folder, "out"), images(slab, folder, name), config=config)
     mu, label = middle(path)
     tools.check(case["unattenuated"]["profile"] == 9 and case["quantitative"] and label == "ATTENUATION", f"{case}",

@@ -48,20 +48,6 @@ def paddle(share, step):
     return values
 
 
-def middle(path, truth):
-    """The attenuation at six places of the slab."""
-    result = tools.Result(path)
-    size = truth["columns"] * truth["pixel_mm"], truth["rows"] * truth["pixel_mm"]
-    values = []
-    for x in (0.15, 0.35, 0.55):
-        for y in (-0.15, 0.15):
-            point = tools.scan_axes("L", "CC").T @ np.array([x * size[0], y * size[1],
-                                                             truth["support_mm"] + truth["thickness_mm"] / 2])
-            k, r, c = (int(round(i)) for i in result.index(point))
-            values.append(np.median(result.mu[k - 1:k + 2, r - 6:r + 7, c - 6:c + 7]))
-    return np.array(values)
-
-
 # name: percent of air, pixels (by the value of air), what the warning says, quantitative
 CASES = {"plain": (15, lambda i0: lambda image, rng: image, "", True),
          "clipped": (15, lambda i0: clip(0.7, i0), "value of air is over range", False),
@@ -79,7 +65,9 @@ def test_attenuation_is_right_or_called_relative(folder, failures, name):
     change(exam, os.path.join(folder, "changed"), values(truth["i0"]))
     case, path = tools.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "changed"),
                                    settings=("slice_spacing=2",))
-    worst = np.abs(middle(path, truth) / MU - 1).max()
+    size = truth["columns"] * truth["pixel_mm"], truth["rows"] * truth["pixel_mm"]
+    places = [(x * size[0], y * size[1]) for x in (0.15, 0.35, 0.55) for y in (-0.15, 0.15)]
+    worst = np.abs(tools.Result(path).medians(truth, places, 1, 6) / MU - 1).max()
     print(f"{100 * worst:.1f} %, {case['quantitative']}, '{case['warnings']}'")
     tools.check(case["quantitative"] == quantitative, f"{case['unattenuated']}, '{case['warnings']}'", failures)
     tools.check(not case["quantitative"] or worst < 0.02, f"{100 * worst:.1f} % of {MU}/mm", failures)

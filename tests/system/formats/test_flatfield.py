@@ -2,7 +2,6 @@
 """A flat field with a frame for each angle: exams whose open beam depends on the angle and whose air is over range are
 right to 2 %, from one multi-frame object or a folder of objects, at another exposure; angles without a frame are
 refused; one frame for all angles is wrong."""
-import json
 import os
 
 import numpy as np
@@ -17,25 +16,14 @@ BEAM = {"binning": 8, "views": 9, "i0": 400, "open_field": "distance", "heel": 2
 
 
 def config(folder, **keys):
-    path = os.path.join(folder, "conf")
-    with open(path, "w", encoding="ascii") as f:
-        values = " ".join(f"{key} = {json.dumps(value)};" for key, value in keys.items())
-        f.write(f'profiles = ( {{ name = "siemens-inspiration"; {values} }} );')
-    return path
+    return tools.profile_conf(os.path.join(folder, "conf"), **keys)
 
 
 def worst(path, truth):
     """The largest error at nine places of the slab."""
-    result = tools.Result(path)
     size = truth["columns"] * truth["pixel_mm"], truth["rows"] * truth["pixel_mm"]
-    errors = []
-    for x in (0.1, 0.3, 0.5):
-        for y in (-0.2, 0, 0.2):
-            point = tools.scan_axes("L", "CC").T @ np.array([x * size[0], y * size[1],
-                                                             truth["support_mm"] + truth["thickness_mm"] / 2])
-            k, r, c = (int(round(i)) for i in result.index(point))
-            errors.append(np.median(result.mu[k - 3:k + 4, r - 6:r + 7, c - 6:c + 7]) / MU - 1)
-    return max(errors, key=abs)
+    places = [(x * size[0], y * size[1]) for x in (0.1, 0.3, 0.5) for y in (-0.2, 0, 0.2)]
+    return np.abs(tools.Result(path).medians(truth, places, 3, 6) / MU - 1).max()
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +49,7 @@ def test_open_beam_of_each_angle(folder, failures, made, flat, keys, least):
     exam = os.path.join(made, "exam")
     conf = config(folder, flatfield=os.path.join(made, flat), scale_by_exposure=True, **keys)
     case, out = tools.reconstruct(os.path.join(folder, "out"), exam, config=conf, settings=COARSE)
-    error = abs(worst(out, tools.truth_of(exam)))
+    error = worst(out, tools.truth_of(exam))
     tools.check(case["unattenuated"]["profile"] == 9, f"{case['unattenuated']}", failures)
     tools.check(least < error if least else error < 0.02, f"wrong by {100 * error:.1f} %", failures)
 
@@ -78,7 +66,7 @@ def test_air_that_contradicts_the_open_field(folder, failures):
         case, out = tools.reconstruct(os.path.join(folder, name), exam,
                                       config=config(folder, flatfield=path, scale_by_exposure=True),
                                       settings=COARSE)
-        error = abs(worst(out, truth))
+        error = worst(out, truth)
         tools.check(case["quantitative"] == right and (error < 0.02 or not right),
                     f"{name}: {100 * error:.1f} %, {case['warnings']}", failures)
         tools.check(text in case["warnings"], f"{name}: '{case['warnings']}'", failures)

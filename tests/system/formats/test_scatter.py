@@ -110,7 +110,6 @@ def test_warns_outside_the_table_and_of_a_grid(folder, failures):
         tools.check(wanted in text, text, failures)
     report, _ = reconstruct(folder, "off", "thin", 0.68)
     tools.check("grid" not in report["warnings"], f"no correction: {report['warnings']}", failures)
-    with open(os.path.join(folder, "conf"), "w", encoding="ascii") as f:
-        f.write('profiles = ( { name = "siemens-inspiration"; scatter_scale = 0.25; } );')
-    report, _ = reconstruct(folder, "scaled", "thin", 0.68, ON, config=os.path.join(folder, "conf"))
+    report, _ = reconstruct(folder, "scaled", "thin", 0.68, ON,
+                            config=tools.profile_conf(os.path.join(folder, "conf"), scatter_scale=0.25))
     tools.check("grid" not in report["warnings"], f"with its scale: {report['warnings']}", failures)

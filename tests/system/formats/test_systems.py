@@ -86,14 +86,7 @@ def simulate(folder, system, **options):
 
 def worst_bead(truth, path, side, view):
     """The largest distance of a bead from the truth along x, y, z of the scan, mm."""
-    result, axes = tools.Result(path), tools.scan_axes(side, view)
-    off = []
-    for s in truth["shapes"]:
-        if s["role"] == "bead":
-            k, r, c, _ = result.bead(s["patient_mm"], s["half_axes_mm"][0])
-            off.append(axes @ (result.patient(k, r, c) - s["patient_mm"]))
-    assert len(off) >= 5, f"{len(off)} beads"
-    return abs(np.array(off)).max(axis=0)
+    return abs(tools.Result(path).beads_off(truth, tools.scan_axes(side, view))).max(axis=0)
 
 
 def check_height(truth, path, side, view, failures):

@@ -13,6 +13,8 @@ import tempfile
 import numpy as np
 import pydicom
 
+from tools.node_harness import write_file
+
 TOMONODE = os.environ.get("TOMONODE", "build/release/tomonode")
 # dicom3tools of 2022 does not know the values that PS3.3 C.8.11.7.1.4 has for views computed from tomosynthesis (as
 # with TOMO_PROJ).
@@ -37,6 +39,13 @@ def simulate(folder, **options):
             for x in ("--" + key.replace("_", "-"), value)[:1 if value is True else 2]]
     run("simulate", "dbt", *args, "-o", folder)
     return truth_of(folder)
+
+
+def profile_conf(path, **keys):
+    """A configuration with these keys of the profile of siemens-inspiration; its path."""
+    write_file(path, 'profiles = ( { name = "siemens-inspiration"; '
+               + " ".join(f"{key} = {json.dumps(value)};" for key, value in keys.items()) + " } );\n")
+    return path
 
 
 def truth_of(exam):
@@ -97,6 +106,26 @@ class Result:
         """Fractional frame, row and column of a point of the patient."""
         steps = np.stack([self.slice_step, self.row_step, self.column_step], axis=1)
         return np.linalg.solve(steps, np.asarray(point) - self.positions[0])
+
+    def medians(self, truth, places, slices, pixels):
+        """The attenuation halfway up the object (left, CC) around these x, y of the scan, mm; so many slices and pixels to
+        each side."""
+        height, found = truth["support_mm"] + truth["thickness_mm"] / 2, []
+        for x, y in places:
+            k, r, c = (int(round(i)) for i in self.index(scan_axes("L", "CC").T @ np.array([x, y, height])))
+            found.append(np.median(self.mu[k - slices:k + slices + 1, max(r - pixels, 0):r + pixels + 1,
+                                           max(c - pixels, 0):c + pixels + 1]))
+        return np.array(found)
+
+    def beads_off(self, truth, axes):
+        """How far each bead of the truth is from its place, along these axes, mm: n x 3."""
+        off = []
+        for s in truth["shapes"]:
+            if s["role"] == "bead":
+                k, r, c, _ = self.bead(s["patient_mm"], s["half_axes_mm"][0])
+                off.append(axes @ (self.patient(k, r, c) - s["patient_mm"]))
+        assert len(off) >= 5, f"{len(off)} beads"
+        return np.array(off)
 
     def bead(self, point, radius, reach=4.0):
         """The centre of the bright spot within `reach` mm of a point: fractional frame, row, column, and its

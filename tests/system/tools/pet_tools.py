@@ -13,23 +13,14 @@ import subprocess
 import numpy as np
 import pydicom
 
+from tools.dbt_tools import TOMONODE, run  # noqa: F401
 from tools.node_harness import check, read_file
 
-TOMONODE = os.environ.get("TOMONODE", "build/release/tomonode")
 PET = "1.2.840.10008.5.1.4.1.1.128"
 # x right, y down, z into the gantry for somebody at the foot of the bed, in the patient
 AXES = {"HFS": ((1, 0, 0), (0, 1, 0), (0, 0, 1)), "HFP": ((-1, 0, 0), (0, -1, 0), (0, 0, 1)),
         "FFS": ((-1, 0, 0), (0, 1, 0), (0, 0, -1)), "FFP": ((1, 0, 0), (0, -1, 0), (0, 0, -1)),
         "HFDR": ((0, 1, 0), (-1, 0, 0), (0, 0, 1)), "HFDL": ((0, -1, 0), (1, 0, 0), (0, 0, 1))}
-
-
-def run(*args, ok=(0,)):
-    """Run the program. Fails the test with its stderr when the exit code is another."""
-    done = subprocess.run([TOMONODE, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          check=False)
-    if done.returncode not in ok:
-        raise AssertionError(f"tomonode {' '.join(map(str, args))}: exit {done.returncode}\n{done.stderr}")
-    return done
 
 
 def along_z(values, planes):
