@@ -281,7 +281,6 @@ def test_refused_marks_of_petsird(folder):
     file.imported("good", some, "--gates", "2", "--marks", "ecg")
     gates = ("--gates", "4", "--marks")
     refused(file.blocks + file.triggers[2::-1], "mark 2 is at 731 ms, not after mark 1", *gates, "ecg")
-    refused(file.triggers[:2] + file.blocks, "time marks: 1 mark; a cycle needs two", *gates, "ecg")
     refused(file.blocks, "time marks: 0 marks; a cycle needs two", *gates, "ecg")
     refused(some, "0 signals of type \"otherMotionTrigger\"; it must have one", *gates, "motion")
     refused(some, "--marks ekg: no signal (ecg, resp, motion, sync), and no such file", *gates, "ekg", code=8)
@@ -292,7 +291,6 @@ def test_refused_marks_of_petsird(folder):
     refused(some, blocks + "5 ms, less than twice that, in a cycle of 20 ms", "--gates", "4", "--marks", "ecg")
     refused(some, blocks + "5.722 ms", "--gates", "18", "--gate-cycle", "100,110", "--marks", "ecg")
     file.imported("half", some, "--gates", "17", "--gate-cycle", "100,110", "--marks", "ecg")
-    refused(some, "cycle 7 from 746 to 766 ms is shorter than 24 gates", "--gates", "24", "--marks", "ecg")
     refused(some, "none of the 8 cycles has 1000 to 1200 ms", *gates, "ecg", "--gate-cycle", "1000,1200")
     file.header["exam"]["externalSignals"] = [*SIGNALS, {"type": 1, "description": "again", "id": 8}]
     refused(some, "2 signals of type \"ecgTrigger\"", *gates, "ecg")
@@ -300,18 +298,8 @@ def test_refused_marks_of_petsird(folder):
                                               for i in range(64)] + SIGNALS
     refused(some, "time marks: the file has 67 external signals; supported: at most 64", *gates, "ecg")
     file.header["exam"]["externalSignals"] = SIGNALS
-    tables = (
-        (b"5\n3\n", "line 2: mark 2 is at 3 ms, not after mark 1 at 5 ms", 4),
-        (b"-5\n3\n", "line 1: mark 1 is at -5 ms: before the start", 4),
-        (b"5\nnan\n", "line 2: \"nan\" is not a time", 4),
-        (b"5\n", "1 mark; a cycle needs two", 4),
-        (b"0\n100\n910\n", "mark 3 is at 910 ms, after the end of the acquisition at 909 ms", 4),
-        (b"0\n\0\n", "line 2", 4),
-        (b"\n" * ((16 << 20) + 1), "16777216", 4),
-    )
-    for text, part, code in tables:
-        h.write_file(os.path.join(folder, "table"), text)
-        refused(file.blocks, part, *gates, os.path.join(folder, "table"), code=code)
+    h.write_file(os.path.join(folder, "table"), "0\n100\n910\n")
+    refused(file.blocks, "mark 3 is at 910 ms, after the end of the acquisition at 909 ms", *gates, os.path.join(folder, "table"))
     refused(some, "--marks", *gates, os.path.join(folder, "missing"), code=8)
     for options, part in ((("--gates", "4"), "--gates without --marks"),
                           (("--marks", "ecg"), "--marks without --gates"),
@@ -400,11 +388,9 @@ def refused_lists(folder, source):
                                  "gates of time frames are not supported")):
         message = recon(folder, "no", source, *options, code=code)
         check(part in message, message)
-    for text, part in (("5\n3\n", "line 2"), (f"0\n{LENGTH + 1}\n",
-                                              "mark 2 is at 14001 ms, after the end of the acquisition at 14000 ms")):
-        h.write_file(os.path.join(folder, "table"), text)
-        message = recon(folder, "no", source, "--gates", 4, "--marks", os.path.join(folder, "table"), code=4)
-        check(part in message, message)
+    h.write_file(os.path.join(folder, "table"), "5\n3\n")
+    message = recon(folder, "no", source, "--gates", 4, "--marks", os.path.join(folder, "table"), code=4)
+    check("line 2" in message, message)
     plain = raw(os.path.join(folder, "plain"), [mmr.time_mark(5), *events_at(np.random.default_rng(1), 50)])
     message = recon(folder, "no", plain, "--gates", 4, "--marks", "ecg", code=4)
     check("no gating words of the signal \"ecg\"; give a table" in message, message)

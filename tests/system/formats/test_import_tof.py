@@ -152,11 +152,6 @@ def test_bad_headers_of_stir_are_refused(folder, failures):
                    changes=(("number of dimensions := 5\nmatrix axis label [5] := timing positions\n!matrix size [5] "
                              ":= 1\n",
                              "number of dimensions := 4\n"),))
-    for change, says in ((("bins := 5", "bins := 6"), "6 unmashed TOF time bins"),
-                         (("[5] := timing positions", "[5] := gate"), "matrix axis label [5] := gate")):
-        tof.write_stir(path, counts, STIR_SEGMENTS, changes=(change,))
-        done = run_import(out, path + ".hs", ok=(4,))
-        tools.check(says in done.stderr, f"STIR {change}: {done.stderr}", failures)
     tof.write_stir(path, counts, STIR_SEGMENTS)
     done = run_import(out, path + ".hs", "--additive", flat + ".hs", ok=(4,))
     tools.check("EMISSION and ADDITIVE: different TOF bins: number: 5 and 0" in done.stderr,
@@ -291,12 +286,9 @@ def write(path, text):
 
 def test_bad_files_of_e7tools_are_refused(folder, failures):
     header_changes = (
-        (("compression:=off", "compression:=on"),
-         "prompts_00.s.hdr: line 9: %compression := on; compressed sinograms of Siemens are not read: uncompress"),
         (("{radial arc-correction}", "{radial arc-correction, attenuation correction}"),
          "the prompts are already corrected"),
         (("%SMS-MI version number:=3.4", "%SMS-MI versions:=3.4"), "prompts_00.s.hdr: line"),
-        (("size[2]:=4", "size[2]:=8"), "data offset in bytes[2] := 4560, but the data of the first type end at 9120"),
     )
     for i, (change, says) in enumerate(header_changes):
         e7 = tof.E7(os.path.join(folder, f"header-{i}"))

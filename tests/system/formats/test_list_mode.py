@@ -252,15 +252,14 @@ def test_bad_files_are_refused(folder, failures):
     data = h.read_file(path, "rb")
     h.write_file(bad, data[:-4000])
     settings, missing = SMALL, "detection bin 99999; module type 0 has 300"
-    for name, says in (("cut", "items of at least 1 bytes; the file has"), ("cut", "bad.petsird: byte ")):
-        said = by_events(out, bad, settings, ok=(4,))
-        tools.check(says in said or "the file ends" in said, f"{name}: {said}", failures)
+    said = by_events(out, bad, settings, ok=(4,))
+    tools.check("items of at least 1 bytes; the file has" in said or "bad.petsird: byte " in said or "the file ends" in said,
+                said, failures)
     one = np.array([20]), np.array([3])
     unknown = lists.block(0, 1000, head, *one)
     unknown[1]["promptEvents"][0][0] = lists.Encoded([(99999, 3, 0)])
     cases = ((head, [unknown], (), missing), (tof, [lists.block(0, 1000, tof, *one, 3)], (), "TOF bin 3 of 3"),
              (head, [lists.block(0, 1000, head, *[x[:0] for x in events])], (), "0 prompts, none of which is used"),
-             (head, [], (), "0 prompts"),
              (head, [lists.block(0, 1000, head, *few)], ("algorithm=fbp", "iterations=40", "subsets=28"), "fbp"),
              (head, [lists.block(0, 1000, head, *one)], (), "subsets=4"),
              (head, [lists.block(0, 1000, head, *few)], ("corrections=randoms",),
@@ -277,8 +276,6 @@ def test_bad_files_are_refused(folder, failures):
     said = recon(out, path, settings=settings, ok=(4,))
     tools.check("the file does not have the patient's position" in said and "--attribute PatientPosition=HFS" in said, said,
                 failures)
-    said = by_events(out, path, settings, ("--axes", "x,x,z"), ok=(2, 4))
-    tools.check("axes x,x,z" in said, said, failures)
     tools.check(not os.path.exists(out) or not os.listdir(out),
                 f"left: {os.listdir(out) if os.path.exists(out) else ''}", failures)
 

@@ -184,7 +184,6 @@ def test_extracted_files_are_refused(folder):
              refused("0", remove=["scan.l"], nameofdatafile="../3/x.l", more={"../x.l": b"1234"})),
             ("has 12 bytes, the header requires", refused("5", more={"scan.l": b"123412341234"})),
             ("scan.n has 4 bytes, the header requires 323404", refused("6", more={"scan.n": b"1234"})),
-            ("!originating system := 1104; supported: 2008", refused("7", remove=["scan.n.hdr"], originatingsystem=1104)),
             ("energy window", refused("8", norm_changes={"energywindowlowerlevelkev1": 350})),
             ("is not the header (NAME.n.hdr) of a normalisation", refused("9", "--normalisation", conf))):
         check(words_of_error in error, f"{words_of_error}: {error}")
@@ -372,12 +371,6 @@ def test_hostile_objects_are_refused(folder):
     def bad_norm(header=None, data_=None, **kwargs):
         return [list_, mmr.write_norm(os.path.join(folder, "bad.dcm"), norm, header, data_, **kwargs)]
 
-    def factor(at, value):
-        spoiled = bytearray(norm.bytes())
-        spoiled[4 * at:4 * at + 4] = np.float32(value).tobytes()
-        return bytes(spoiled)
-
-    bins = mmr.VIEWS * mmr.BINS
     second = mmr.write_list(os.path.join(folder, "second.dcm"), words, number=3)
     cases = (
         ([list_], "the normalisation (PET_NORM) of the acquisition is missing"),
@@ -389,17 +382,10 @@ def test_hostile_objects_are_refused(folder):
         (lambda: bad_list(data_=data + b"\0\0\0\0"), f"has {4 * n + 4} bytes"),
         (lambda: bad_list(data_=b""), "the data are in the file with the ending .bf"),
         (lambda: bad_list(header=mmr.list_header(10**15)), "its header requires 4000000000000000"),
-        (lambda: bad_list(header=mmr.list_header(n, originatingsystem=1208)),
-         "originating system := 1208; supported: 2008"),
-        (lambda: bad_list(header=mmr.list_header(n, numberofprojections=400)), "number of projections := 400"),
         (lambda: bad_list(header=mmr.list_header(n, numberoftoftimebins=13)), "number of TOF time bins := 13"),
         (lambda: bad_list(header=b"SV10" * 20), "neither (0029,1010) nor (0029,1110)"),
         (lambda: bad_list(where="none"), "neither (0029,1010) nor (0029,1110)"),
         (lambda: bad_list(header=b"\xff" * 70000), "the text header has 70000 bytes; allowed: 65536"),
-        (lambda: bad_list(header=b"\0" * 2000), "an empty header"),
-        (lambda: bad_list(header=b"A" * 2000), "no ':='"),
-        (lambda: bad_list(words[:100] + [mmr.PROMPT | 4084 * bins] + words[101:]),
-         "word 100 is an event in plane 4084 of 4084"),
         (lambda: bad_list(study="2.25.999"), "belong to different studies"),
         (lambda: bad_list(PatientID="other", PatientName="Other^Name"), "Patient ID (0010,0020)"),
         (lambda: bad_list(PatientPosition="HFX"), "the patient's position is \"HFX\""),
@@ -409,10 +395,6 @@ def test_hostile_objects_are_refused(folder):
         (lambda: [mmr.write_list(os.path.join(folder, "a.dcm"), words, DeviceSerialNumber="51001"),
                   mmr.write_norm(os.path.join(folder, "b.dcm"), norm, DeviceSerialNumber="51002")],
          "\"51001\", the normalisation of \"51002\""),
-        (lambda: bad_norm(data_=norm.bytes()[:-4]), "has 323400 bytes, its header requires 323404"),
-        (lambda: bad_norm(header=mmr.norm_header(numberofnormalizationcomponents=7)),
-         "number of normalization components := 7"),
-        (lambda: bad_norm(data_=factor(7, np.nan)), "geometric factor 8 of 43688 is nan"),
     )
     for files, part in cases:
         message = read(folder, *(files() if callable(files) else files), conf=conf, code=1)
@@ -500,8 +482,8 @@ def check_series(objects):
     return d
 
 
-def both(folder, things, archive=h.Pacs):
-    pacs = archive(os.path.join(folder, "pacs"))
+def both(folder, things):
+    pacs = h.Pacs(os.path.join(folder, "pacs"))
     n = h.Node(os.path.join(folder, "node"), pacs.port, quiet_time=1)
     things += [n, pacs]
     n.more_protocols = (', { name = "quick-pet"; kind = "pet"; algorithm = "osem"; iterations = 1; subsets = 63;'
@@ -535,28 +517,12 @@ def test_the_node_makes_one_case(folder, things):
     unassigned = wait_for("the sinogram is looked at", lambda: n.list()["unassigned"])
     check(unassigned[0]["classification"] == "refused" and "compressed by the scanner" in unassigned[0]["reason"],
           unassigned)
-    d = check_series(list(map(pydicom.dcmread, pacs.files())))
+    received = {d.SOPInstanceUID: d for d in map(pydicom.dcmread, pacs.files())}
+    pet_tools.check_same(received, pet_tools.offline(n, os.path.join(folder, "offline"), (list_, norm_file)))
+    d = check_series(list(received.values()))
     check(not pet_tools.validator(pacs.files()[0]), pet_tools.validator(pacs.files()[0]))
     check(d.FrameOfReferenceUID == "2.25.4711.7", d.FrameOfReferenceUID)
     check(n.echo(), "the node does not answer any more")
-
-
-@pytest.mark.tier2("Orthanc; test_the_node_makes_one_case has storescp")
-def test_in_orthanc(folder, things):
-    """The norm, then the list mode, each from a sender of its own: Orthanc returns the series of `tomonode recon`."""
-    h.need("Orthanc")
-    n, pacs = both(folder, things, h.Orthanc)
-    list_, norm_file = raw(folder, 20000)[:2]
-    pacs.start()
-    n.start()
-    send(n, norm_file)
-    send(n, list_)
-    job, = n.wait_states("delivered", seconds=120)
-    received = pacs.data_sets()
-    pet_tools.check_same(received, pet_tools.offline(n, os.path.join(folder, "offline"), (list_, norm_file)))
-    check_series(received.values())
-    check(set(received) == {o["sop_instance"] for o in job["result"]["objects"]},
-          "Orthanc has the series and nothing else")
 
 
 def send(node, *files):
