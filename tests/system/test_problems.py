@@ -22,6 +22,7 @@ import pytest
 from tools import contract_tools as c
 from tools import dicom_peer, pilot_tools, tls_tools, webhook
 from tools import node_harness as h
+from tools.journal_tools import damage
 from tools.node_harness import check, wait_for
 
 h.need("openssl", "storescp", "storescu", "echoscu")
@@ -273,12 +274,7 @@ def test_spool(folder, things):
     n.stop()
     path = os.path.join(n.spool, "journal.db")
     shutil.copy(path, path + ".good")
-    with sqlite3.connect(path) as db:
-        page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name='event_commit_requested'").fetchone()
-        size, = db.execute("PRAGMA page_size").fetchone()
-    with open(path, "r+b") as f:
-        f.seek((page - 1) * size)
-        f.write(b"\xff" * size)
+    damage(n.spool, "event_commit_requested")
     n.start()
     seen(n, "journal damaged", "journal-damaged", "journal-damaged")
     wait_for("a metric of its own", lambda: "\ntomonode_journal_damaged 1\n" in get(n, "/metrics")[1])

@@ -10,6 +10,8 @@ import subprocess
 import pydicom
 
 from tools import node_harness as h
+from tools.edits import edited
+from tools.journal_tools import damage
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu")
@@ -26,10 +28,7 @@ def exam(folder, *options):
 
 
 def test_arrives_exactly_once(folder, things):
-    n, pacs = h.node_and_pacs(folder, things, quiet_time=600)
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
+    n, pacs, files = h.with_exam(folder, things, quiet_time=600)
     check(h.send(n.port, files) == set(files), "not every image was acknowledged")
     job, = n.wait_states("delivered")
     check(job["instances"] == len(files) == job["expected"], job)
@@ -61,7 +60,7 @@ def test_arrives_exactly_once(folder, things):
     # The same images once more: success, and nothing happens. What comes after them has been looked at, so they have
     # been, too.
     check(h.send(n.port, files) == set(files), "a re-send was not acknowledged")
-    h.send(n.port, [h.changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
+    h.send(n.port, [edited(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
     wait_for("other bytes after them are set apart", lambda: n.list()["unassigned"])
     check(n.states() == ["delivered"] and len(n.stored_files()) == len(files) + 1, "a re-send did something")
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
@@ -86,25 +85,8 @@ def test_parallel_associations_in_any_order(folder, things):
     check(sorted(pacs.objects().values()) == [1, 1], pacs.objects())
 
 
-def test_incomplete_is_held_and_resumes(folder, things):
-    n, pacs = h.node_and_pacs(folder, things)
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
-    h.send(n.port, files[1:])
-    n.wait_state(0, "held", f"{len(files) - 1} of {len(files)}")
-    check("job-held" in n.log_text(), "no alarm in the log")
-    check(pacs.files() == [], "an incomplete exam was reconstructed")
-    h.send(n.port, files[:1])
-    n.wait_states("delivered")
-    check(list(pacs.objects().values()) == [1], pacs.objects())
-
-
 def test_taken_as_it_is(folder, things):
-    n, pacs = h.node_and_pacs(folder, things)
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
+    n, pacs, files = h.with_exam(folder, things)
     h.send(n.port, files[1:])
     job = n.wait_state(0, "held", f"{len(files) - 1} of {len(files)}")
     before = n.events(job["id"]).count("held")
@@ -128,59 +110,40 @@ def test_taken_as_it_is(folder, things):
     check(whole.SOPInstanceUID != d.SOPInstanceUID, "the same UID for another content")
 
 
-def test_late_and_extra_open_a_revision(folder, things):
-    n, pacs = h.node_and_pacs(folder, things)
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
-    h.send(n.port, files)
+def test_what_comes_late_or_does_not_belong(folder, things):
+    """An incomplete exam is held until the rest comes. Other bytes under the UID of an image, and what is no exam, are
+    kept apart. One image more than announced is a revision."""
+    n, pacs, files = h.with_exam(folder, things)
+    h.send(n.port, files[1:])
+    n.wait_state(0, "held", f"{len(files) - 1} of {len(files)}")
+    check("job-held" in n.log_text(), "no alarm in the log")
+    check(pacs.files() == [], "an incomplete exam was reconstructed")
+    ct = edited(files[0], os.path.join(folder, "ct.dcm"), SOPClassUID="1.2.840.10008.5.1.4.1.1.2",
+                        SOPInstanceUID="2.25.7654321", Modality="CT")
+    h.send(n.port, [edited(files[1], os.path.join(folder, "other.dcm"), InstanceNumber=4711), ct])
+    apart = wait_for("both are set apart", lambda: (lambda u: u if len(u) == 2 else None)(n.list()["unassigned"]))
+    apart = {u["classification"]: u["reason"] for u in apart}
+    check("UID" in apart.pop("conflict") and "instance-conflict" in n.log_text(), apart)
+    (kind, reason), = apart.items()
+    check(kind in ("ignored", "refused") and reason, apart)
+    told = n.command("list").stdout
+    check(reason in told and ("Nothing has to be done" in told or "let the sender send" in told), told)
+    h.send(n.port, files[:1])
     n.wait_states("delivered")
-    extra = h.changed_copy(files[3], os.path.join(folder, "extra.dcm"), SOPInstanceUID="2.25.1234567")
-    h.send(n.port, [extra])
+    check(list(pacs.objects().values()) == [1], pacs.objects())
+    check(len(n.stored_files()) == len(files) + 2, "what does not belong was thrown away")
+    h.send(n.port, [edited(files[3], os.path.join(folder, "extra.dcm"), SOPInstanceUID="2.25.1234567")])
     second = n.wait_state(1, "held", f"expect {len(files)}")
     check(second["revision_of"] == n.jobs()[0]["id"] and second["revision"] == 2, second)
     check(second["instances"] == len(files) + 1, second)
     check(list(pacs.objects().values()) == [1], pacs.objects())
 
 
-def test_other_content_is_kept_apart(folder, things):
-    n, pacs = h.node_and_pacs(folder, things)
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
-    h.send(n.port, files[:-1])
-    h.send(n.port, [h.changed_copy(files[0], os.path.join(folder, "other.dcm"), InstanceNumber=4711)])
-    unassigned = wait_for("it is set apart", lambda: n.list()["unassigned"])
-    check(len(unassigned) == 1 and unassigned[0]["classification"] == "conflict" and "UID" in unassigned[0]["reason"],
-          unassigned)
-    check("instance-conflict" in n.log_text(), "not in the log")
-    h.send(n.port, files[-1:])
-    n.wait_states("delivered")
-    check(len(n.stored_files()) == len(files) + 1, "the other content was thrown away")
-
-
-def test_what_is_no_exam_is_set_apart(folder, things):
-    n, pacs = h.node_and_pacs(folder, things)
-    files = exam(os.path.join(folder, "exam"))
-    n.start()
-    ct = pydicom.dcmread(files[0])
-    ct.SOPClassUID = ct.file_meta.MediaStorageSOPClassUID = "1.2.840.10008.5.1.4.1.1.2"
-    ct.Modality = "CT"
-    ct.save_as(os.path.join(folder, "ct.dcm"))
-    h.send(n.port, [os.path.join(folder, "ct.dcm")])
-    unassigned = wait_for("it is set apart", lambda: n.list()["unassigned"])
-    check(unassigned[0]["classification"] in ("ignored", "refused") and unassigned[0]["reason"], unassigned)
-    check(n.jobs() == [] and len(n.stored_files()) == 1, "kept, and no job")
-    told = n.command("list").stdout
-    check(unassigned[0]["reason"] in told and ("Nothing has to be done" in told or "let the sender send" in told),
-          f"reason and hint: {told}")
-
-
 def test_no_profile_is_held(folder, things):
     n, pacs = h.node_and_pacs(folder, things)
     files = exam(os.path.join(folder, "exam"))
     n.start()
-    strange = [h.changed_copy(f, os.path.join(folder, os.path.basename(f)), Manufacturer="NOBODY",
+    strange = [edited(f, os.path.join(folder, os.path.basename(f)), Manufacturer="NOBODY",
                               ManufacturerModelName="Nothing")
                for f in files]
     h.send(n.port, strange)
@@ -241,10 +204,7 @@ def test_limit_of_attempts(folder, things):
 
 
 def test_missing_spool_file_holds_its_job(folder, things):
-    n, pacs = h.node_and_pacs(folder, things)
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
+    n, pacs, files = h.with_exam(folder, things)
     h.send(n.port, files[:-1])
     n.wait_states("held")
     n.stop()
@@ -286,13 +246,7 @@ def test_damaged_journal_page_stops_no_reception(folder, things):
     h.send(n.port, files[:-1])
     n.wait_states("held")
     check(n.stop() == 0, "SIGTERM")
-    path = os.path.join(n.spool, "journal.db")
-    with sqlite3.connect(path) as db:
-        page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name='event'").fetchone()
-        size, = db.execute("PRAGMA page_size").fetchone()
-    with open(path, "r+b") as f:
-        f.seek((page - 1) * size)
-        f.write(b"\xff" * size)
+    damage(n.spool, "event")
     n.start()
     wait_for("the damage is in the log", lambda: "journal-damaged" in n.log_text() and "journal-error" in n.log_text())
     check(n.echo(), "no answer to C-ECHO")
@@ -358,10 +312,7 @@ def test_images_that_the_journal_does_not_know(folder, things):
 
 
 def test_sigterm_while_working(folder, things):
-    n, pacs = h.node_and_pacs(folder, things)
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
+    n, pacs, files = h.with_exam(folder, things)
     h.send(n.port, files)
     check(n.stop() == 0, "SIGTERM: the exit code is not 0")
     check(not n.echo(), "it still answers")

@@ -29,10 +29,7 @@ def redo(n, job, *options, code=0):
 
 
 def test_delivered_again_with_another_protocol(folder, things):
-    n, pacs = h.node_and_pacs(folder, things, audit='"file"', audit_file=f'"{folder}/audit.xml"')
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
+    n, pacs, files = h.with_exam(folder, things, audit='"file"', audit_file=f'"{folder}/audit.xml"')
     h.send(n.port, files)
     first, = n.wait_states("delivered")
     for command in ("retry", "cancel"):
@@ -109,10 +106,7 @@ def test_failed_again(folder, things):
 
 
 def test_what_is_refused(folder, things):
-    n, pacs = h.node_and_pacs(folder, things)
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
+    n, pacs, files = h.with_exam(folder, things)
     h.send(n.port, files[1:])
     held, = n.wait_states("held")
     out = redo(n, held["id"], code=4)
@@ -145,10 +139,7 @@ def test_what_is_refused(folder, things):
 def test_a_late_image_after_a_redo(folder, things):
     """A late image makes a revision of the case, not of the redo; the images are removed only when all results are
     done."""
-    n, pacs = h.node_and_pacs(folder, things)
-    files = exam(os.path.join(folder, "exam"))
-    pacs.start()
-    n.start()
+    n, pacs, files = h.with_exam(folder, things)
     h.send(n.port, files)
     first, = n.wait_states("delivered")
     redo(n, first["id"], "--protocol", "dbt-fbp")

@@ -1,8 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A journal with many cases: copies of one that a node has made, with other UIDs, accession numbers and times."""
+"""A journal with many cases: copies of one that a node has made, with other UIDs, accession numbers and times. A journal
+that the disk has damaged."""
 import json
 import os
 import sqlite3
+
+
+def damage(spool, table):
+    """The first page of a table or index has other bytes."""
+    path = os.path.join(spool, "journal.db")
+    with sqlite3.connect(path) as db:
+        page, = db.execute("SELECT rootpage FROM sqlite_master WHERE name=?", (table,)).fetchone()
+        size, = db.execute("PRAGMA page_size").fetchone()
+    with open(path, "r+b") as f:
+        f.seek((page - 1) * size)
+        f.write(b"\xff" * size)
 
 
 def copy_case(spool, job, count, step=3600.0, studies=None):

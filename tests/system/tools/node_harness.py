@@ -306,15 +306,12 @@ def node_and_pacs(folder, things, **node):
     return n, pacs
 
 
-def changed_copy(source, target, **elements):
-    """A copy of a DICOM file with other values."""
-    import pydicom
-    d = pydicom.dcmread(source)
-    for name, value in elements.items():
-        setattr(d, name, value)
-    d.file_meta.MediaStorageSOPClassUID, d.file_meta.MediaStorageSOPInstanceUID = d.SOPClassUID, d.SOPInstanceUID
-    d.save_as(target)
-    return target
+def with_exam(folder, things, **node):
+    """A node and its PACS, which run, and an exam of nine projections: enough where the image does not matter."""
+    n, pacs = node_and_pacs(folder, things, **node)
+    pacs.start()
+    n.start()
+    return n, pacs, simulate(os.path.join(folder, "exam"), "--views", 9)
 
 
 class Node:
