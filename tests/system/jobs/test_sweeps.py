@@ -99,22 +99,3 @@ def test_a_mammogram_among_projections(folder, things):
     n.command("retry", "--sweep", "1", str(job))
     n.wait_states("cancelled", "delivered")
     check(uids(first) <= sources(pacs) and not uids([mammogram]) & sources(pacs), "the sources of the result")
-
-
-def test_two_sweeps_that_only_their_times_tell_apart(folder, things):
-    n, pacs, first, second = begin(folder, things)
-    for files, time in ((first, "101500"), (second, "102107")):
-        for i, f in enumerate(files):
-            d = pydicom.dcmread(f)
-            d.AcquisitionTime = str(int(time) + i)
-            for name in ("AcquisitionNumber", "IrradiationEventUID"):
-                if name in d:
-                    delattr(d, name)
-            d.save_as(f)
-    h.send(n.port, second[:4] + first[4:])
-    job = n.wait_state(0, "held", "Acquisition Time (0008,0032): 5 have 20260601101504 to 20260601101508, 4 have 20260601102107 to 20260601102110")["id"]
-    h.send(n.port, first[:4] + second[4:])
-    n.wait_state(0, "held", "more than one acquisition", "9 have 20260601101500 to 20260601101508, 9 have 20260601102107 to 20260601102115")
-    n.command("retry", "--sweep", "2", str(job))
-    n.wait_states("cancelled", "delivered")
-    check(uids(second) <= sources(pacs) and not uids(first) & sources(pacs), "the sources of the result")
