@@ -270,18 +270,6 @@ def test_full_under_several_results(folder, mount, things):
     results_on_full_disk(folder, mount, things, exam_kinds.SeveralResults, 3)
 
 
-@pytest.mark.tier2("another kind of case, which is written as tomosynthesis is")
-@on_small_disk("48m")
-def test_full_under_a_result_with_time_of_flight(folder, mount, things):
-    results_on_full_disk(folder, mount, things, exam_kinds.TofChunks, 4)
-
-
-@pytest.mark.tier2("another kind of case, which is written as tomosynthesis is")
-@on_small_disk("48m")
-def test_full_under_a_result_of_an_mmr(folder, mount, things):
-    results_on_full_disk(folder, mount, things, exam_kinds.Mmr, 2)
-
-
 @on_small_disk("8m")
 def test_full_at_the_start(folder, mount, things):
     """Not a byte is free when the node starts. The first time: a sentence and an exit code. Later, after a kill or a

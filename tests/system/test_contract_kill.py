@@ -160,11 +160,6 @@ def test_killed_with_chunks_of_time_of_flight(folder, things):
            ["instance", "part", "started", "work", "reconstructed", "sent", "answer"])
 
 
-@pytest.mark.tier2("another kind of case, in several objects as that with time of flight")
-def test_killed_with_raw_data_of_an_mmr(folder, things):
-    killed(folder, things, exam_kinds.Mmr, ["part", "complete", "work", "sent", "answer"])
-
-
 def test_the_indexer_killed_again_and_again(folder, things):
     """It is killed before it has read anything, more than once at the same image: nobody may conclude that the image is
     bad."""

@@ -137,21 +137,6 @@ def test_tof_values_are_the_phantoms(folder):
     check(not errors, f"{errors}")
 
 
-@pytest.mark.tier2("test_pet_simulate.test_stir_finds_the_object sees the order of TOF bins")
-def test_tof_f_is_at_its_place(folder):
-    """With few iterations; TOF bins in the opposite order would put it elsewhere."""
-    truth = t.simulate(os.path.join(folder, "exam"), "--phantom", "f-shape", "--noise-free", "--position", "HFP",
-                       "--tof", TOF)
-    series = t.reconstruct(os.path.join(folder, "out"), os.path.join(folder, "exam"),
-                           settings=("iterations=5", "matrix=64"))
-    want = t.truth_values(truth, series.places())
-    got = np.corrcoef(series.values.ravel(), want.ravel())[0, 1]
-    shifted = max(np.corrcoef(series.values.ravel(), t.truth_values(truth, series.places() + d).ravel())[0, 1]
-                  for d in 3.5 * np.concatenate([np.eye(3), -np.eye(3)]))
-    print(f"F: correlation {got:.3f}, shifted by 3.5 mm {shifted:.3f}")
-    check(got > 0.85 and got > shifted, f"{got} against {shifted}")
-
-
 def imported(folder, name, *tof, add=1):
     """Interfile as objects; add: this many TOF bins of the data with TOF are added into one of these."""
     here, out = os.path.join(folder, name), os.path.join(folder, name + "-objects")

@@ -3,23 +3,17 @@
 that `tomonode recon` makes; what is missing, wrong or of no known scanner is held with a sentence, and the node
 lives."""
 import glob
-import hashlib
 import os
 import re
-import signal
 import subprocess
-import threading
-import time
 import urllib.request
 
-import numpy as np
 import pydicom
 import pytest
 
-from tools import dicom_peer
 from tools import node_harness as h
 from tools import pet_tools as t
-from tools.node_harness import check, wait_for
+from tools.node_harness import check
 
 h.need(h.TOMONODE, "storescu", "storescp", "echoscu", "dcmsend", "dciodvfy")
 
@@ -163,27 +157,6 @@ def test_chunks_and_roles_in_any_order(folder, things):
     t.check_same(received_by(pacs), t.offline(n, os.path.join(folder, "offline"), files))
 
 
-@pytest.mark.tier2("reconstructs twice; test_contract_kill kills workers of tomosynthesis")
-def test_a_killed_worker_gives_one_result(folder, things):
-    n, pacs = both(folder, things)
-    set_protocol(n, matrix=96, iterations=200)
-    files = simulate(os.path.join(folder, "in"))
-    pacs.start()
-    n.start()
-    send(n.port, files)
-    wait_for("the reconstruction is under way",
-             lambda: any((j["progress"] or {}).get("fraction", 0) > 0.02
-                         and (j["progress"] or {}).get("stage") not in ("open", "read", "write")
-                         for j in n.jobs()), step=0.05)
-    for pid in n.processes("worker"):
-        os.kill(pid, signal.SIGKILL)
-    job, = n.wait_states("delivered", seconds=300)
-    events = [e["event"] for e in n.show(job["id"])["events"]]
-    check("crashed" in events and events.count("reconstructed") == 1, events)
-    check(len(received_by(pacs)) == 15, "one series")
-    check(not os.listdir(os.path.join(n.spool, "work")), "work is left over")
-
-
 @pytest.mark.tier2("Orthanc; test_chunks_and_roles_in_any_order has storescp")
 def test_in_orthanc(folder, things):
     """An acquisition with time of flight, in objects of 400 kB of three roles, over two associations at a time: Orthanc
@@ -210,104 +183,6 @@ def test_in_orthanc(folder, things):
     check((found["MainDicomTags"]["Modality"], len(found["Instances"])) == ("PT", 15), found)
 
 
-# ---- hostile ----
-
-def change(files, folder, edit, only="emission"):
-    """Copies under new UIDs, a case of their own; edit(data set) on those whose name begins with `only`."""
-    os.makedirs(folder)
-    uids, out = {}, []
-    for f in files:
-        d = pydicom.dcmread(f)
-        for name in ("StudyInstanceUID", "SeriesInstanceUID", "FrameOfReferenceUID"):
-            setattr(d, name, uids.setdefault(name, pydicom.uid.generate_uid(prefix=None)))
-        d.SOPInstanceUID = d.file_meta.MediaStorageSOPInstanceUID = pydicom.uid.generate_uid(prefix=None)
-        if os.path.basename(f).startswith(only):
-            edit(d)
-        out.append(os.path.join(folder, os.path.basename(f)))
-        d.save_as(out[-1])
-    return out
-
-
-def put_values(d, edit):
-    values = np.frombuffer(d[CHUNK].value, "<f4").copy()
-    edit(values)
-    d[CHUNK].value = values.tobytes()
-    d[SHA256].value = hashlib.sha256(d[CHUNK].value).hexdigest()
-
-
-def spoil_hash(d):
-    d[CHUNK].value = d[CHUNK].value[:-4] + b"\x00\x00\x80\x3f"
-
-
-def spoil_scanner(d):
-    d.Manufacturer, d.ManufacturerModelName = "ACME", "PET 1"
-    left_out = ("Scanner type", "Number of rings", "Number of detectors", "Inner ring", "Average depth",
-                "Distance between", "Default bin")
-    d[HEADER].value = "\n".join(line for line in d[HEADER].value.splitlines()
-                                if not line.lstrip("!").startswith(left_out)) + "\n"
-
-
-def set_all(to):
-    return lambda values: values.__setitem__(slice(None), to)
-
-
-def set_one(to):
-    return lambda values: values.__setitem__(12345, to)
-
-
-def test_hostile_objects_are_held(folder, things):
-    """Each ends as a job that says what is wrong, whatever the others do; the good one among them is delivered."""
-    n, pacs = both(folder, things)
-    files = simulate(os.path.join(folder, "in"), "--attenuation")
-    cases = {
-        "hash": (change(files, os.path.join(folder, "hash"), spoil_hash), "SHA-256"),
-        "zero": (change(files, os.path.join(folder, "zero"), lambda d: put_values(d, set_all(0))), "count"),
-        "nan": (change(files, os.path.join(folder, "nan"), lambda d: put_values(d, set_one(np.nan))), "nan"),
-        "negative": (change(files, os.path.join(folder, "negative"), lambda d: put_values(d, set_one(-1))), "-1"),
-        "factor": (change(files, os.path.join(folder, "factor"), lambda d: put_values(d, set_one(0)), "attenuation"),
-                   "ATTENUATION: plane"),
-        "scanner": (change(files, os.path.join(folder, "scanner"), spoil_scanner, ""), "scanner"),
-    }
-    pacs.start()
-    n.start()
-    for sent, _ in cases.values():
-        send(n.port, sent)
-    send(n.port, files)
-    n.wait_states(*["held"] * len(cases), "delivered")
-    for (name, (sent, part)), job in zip(cases.items(), n.jobs()):
-        check(part in job["reason"], f"{name}: '{job['reason']}' does not hold '{part}'")
-        check(job["crashes"] == 0 and len(job["reason"]) > 20, job)
-    check(len(received_by(pacs)) == 15, "the good one alone")
-    check(n.echo(), "the node does not answer any more")
-
-
-def test_raw_data_of_vendors_are_named(folder, things):
-    """Private raw classes and Raw Data of others: acknowledged, kept, no job, a sentence each."""
-    n, pacs = both(folder, things)
-    source = simulate(os.path.join(folder, "in"))[0]
-    files = []
-    for i, (sop_class, private) in enumerate((("1.3.12.2.1107.5.9.1", True), ("1.2.840.113619.4.30", True),
-                                              ("1.2.840.10008.5.1.4.1.1.66", False))):
-        d = pydicom.dcmread(source)
-        d.SOPClassUID = d.file_meta.MediaStorageSOPClassUID = sop_class
-        d.SOPInstanceUID = d.file_meta.MediaStorageSOPInstanceUID = f"2.25.77{i}"
-        d.Manufacturer, d.ManufacturerModelName = "ACME", "PET 1"
-        if not private:
-            for e in [e for e in d if e.tag.group == 0x0071]:
-                del d[e.tag]
-        files.append(os.path.join(folder, f"{i}.dcm"))
-        d.save_as(files[-1])
-    n.start()
-    # storescu sends no class that it does not know
-    h.run("dcmsend", "-nuc", "-aec", "TOMONODE", "127.0.0.1", n.port, *files)
-    unassigned = wait_for("all are looked at", lambda: (lambda a: a if len(a) == 3 else None)(n.list()["unassigned"]))
-    reasons = [a["reason"] for a in sorted(unassigned, key=lambda a: a["sop"])]
-    check({a["classification"] for a in unassigned} == {"refused"}, unassigned)
-    for reason, part in zip(reasons, ("Siemens raw data", "GE raw data", "Raw Data Storage of ACME PET 1")):
-        check(part in reason, f"'{reason}' does not hold '{part}'")
-    check(n.jobs() == [], "a job of raw data that cannot be read")
-
-
 def test_the_other_kind_is_refused(folder, things):
     """A protocol of the wrong kind, on the command line; and both kinds through one node."""
     n, pacs = both(folder, things)
@@ -332,31 +207,3 @@ def test_the_other_kind_is_refused(folder, things):
     check([j["kind"] for j in jobs] == ["pet", "dbt", "pet"]
           and [len(j["result"]["objects"]) for j in jobs] == [15, 1, 15], jobs)
     check(len(pacs.files()) == 31, f"{len(pacs.files())} objects arrived")
-
-
-def test_a_resume_sends_what_is_missing(folder, things):
-    """The archive takes two objects and does not answer the third; then the node is killed."""
-    killed = threading.Event()
-
-    def answer(uid, data):
-        if len(archive.held) == 1:
-            time.sleep(0.6)  # objects that are stored within half a second share one event
-        if killed.is_set() or len(archive.held) < 2:
-            return dicom_peer.SUCCESS
-        killed.wait()
-        return None
-
-    archive = dicom_peer.Archive(answer=answer)
-    n = h.Node(os.path.join(folder, "node"), archive.port)
-    set_protocol(n)
-    things += [n, archive]
-    n.start()
-    send(n.port, simulate(os.path.join(folder, "in")))
-    wait_for("two objects are there", lambda: sum(
-        d.get("objects", []).count("sent") for j in n.jobs() for d in j["destinations"] or ()) == 2)
-    n.kill()
-    killed.set()
-    n.start()
-    job, = n.wait_states("delivered")
-    check(set(archive.held) == {o["sop_instance"] for o in job["result"]["objects"]}, "another set of objects")
-    check(all(len(arrivals) == 1 for arrivals in archive.held.values()), "what was sent is sent again")

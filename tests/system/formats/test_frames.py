@@ -10,13 +10,12 @@ import os
 
 import numpy as np
 import pydicom
-import pytest
 
 from tools import mmr_tools as mmr
 from tools import node_harness as h
 from tools import pet_tools as pet
-from tools.edits import edited
 from tools import petsird_tools
+from tools.edits import edited
 from tools.mmr_recon import QUICK, conf_of, conforms, counted, events_at, objects_in, prompts, raw, recon
 from tools.node_harness import check
 
@@ -84,25 +83,6 @@ def test_frames_are_those_of_their_events(folder):
                   f"frame {k + 1}, slice {i + 1}: another image than that of its events alone")
             check(d.ImagePositionPatient == same.ImagePositionPatient,
                   f"frame {k + 1}, slice {i + 1}: another position")
-
-
-@pytest.mark.tier2("more tables; the counts of each frame are in test_frames_are_those_of_their_events")
-def test_all_frames_are_the_whole(folder):
-    """Frames of 1 ms to 19 s that cover the acquisition have all counts, to the last one; nothing is in no frame."""
-    words, of_time = dynamic_list(seed=4)
-    source, norm = raw(os.path.join(folder, "in"), words), NORM
-    _, whole = recon(folder, "whole", source)
-    check(whole["frames"] is None and whole["counts"] == counted(norm, [e for events in of_time.values()
-                                                                        for e in events]), whole)
-    for name, table in (("one", "20"), ("fine", "1.999,2x0.001,2.998,0.001,15")):
-        _, report = recon(folder, name, source, "--set", f"frames={table}")
-        counts = [f["counts"] for f in report["frames"]]
-        check(sum(counts) == report["counts"] == whole["counts"], f"{table}: {counts} of {whole['counts']}")
-        check("no time frame" not in report["warnings"], report["warnings"])
-    edges = (0, 1999, 2000, 2001, 4999, 5000, 20000)
-    wanted = [counted(norm, [e for ms, events in of_time.items() if a <= ms < b for e in events]) for a,
-              b in zip(edges, edges[1:])]
-    check(counts == wanted and min(wanted) > 0, f"{counts}, numpy: {wanted}")
 
 
 def test_the_series_is_in_the_order_of_the_standard(folder):

@@ -161,20 +161,6 @@ def test_with_time_of_flight(folder):
         check(abs(mashed[key] / found[key] - 1) < 1e-3, f"{key}: {found[key]}, {mashed[key]} of the sums over TOF bins")
 
 
-@pytest.mark.tier2("test_beds_through_the_node has the corrections of each bed")
-def test_of_two_beds(folder):
-    """Each bed has its own."""
-    one, two = [], []
-    for name, share in (("bed", SHARE), ("bare", 0)):
-        emission, delayeds = data(folder, name, share=share)
-        beds = [o for k, z in enumerate((-13, 13))
-                for o in ("--bed", f"{emission},z={z},start={700 * k},duration=600,delayeds={delayeds}")]
-        one.append(imported(folder, name + "-one", emission, "--delayeds", delayeds))
-        two.append(imported(folder, name + "-two", *beds))
-    alone, found = check_case(folder, "one", *one), check_case(folder, "two", *two)
-    check(found["planes"] == 2 * alone["planes"], f"planes: {found['planes']}, of one bed {alone['planes']}")
-
-
 @pytest.mark.tier2("a form of the scatter correction; results of one exam are tier 1")
 def test_of_a_part(folder):
     """Planes that leave a short CT are not compared with the simulation, which would take all counts of the object for
@@ -552,20 +538,3 @@ def test_beds_through_the_node(folder, things):
     check([made(n, j) for j in jobs] == [dict.fromkeys(("attenuation", "randoms", "scatter"),
                                                        x) for x in ((2, 0), (0, 2))], [made(n, j) for j in jobs])
     check(of_job(n, jobs[0]) == of_job(n, jobs[1]), "other voxels than without a cache")
-
-
-@pytest.mark.tier2("test_of_a_part has the sentences")
-def test_truncated_in_the_node(folder, things):
-    """A CT whose image ends inside the patient is used, and the result says so: its state is "delivered", with
-    sentences."""
-    emission, delayeds = data(folder, "wide")
-    source, _ = imported(folder, "wide", emission, "--delayeds", delayeds)
-    narrow = os.path.join(folder, "ct-cut")
-    make_ct(narrow, n=22)
-    n, _ = served(folder, things, ("first-pet",))
-    send(n, source, narrow)
-    job, = n.wait_states("delivered", seconds=120)
-    said = pydicom.dcmread(os.path.join(n.spool, job["result"]["objects"][0]["file"]),
-                           stop_before_pixels=True).DerivationDescription
-    check("The CT is truncated: the patient reaches the edge of its field of view in 100 % of its slices" in said, said)
-    check("The scatter is doubtful: its scale is more than 3 in" in said, said)
