@@ -581,6 +581,7 @@ TEST(numbers_of_each_vr)
 		assert_int_equal(dicom_get_double(dicom_root(file), cases[c].tag, 0, &value, &err), 1);
 		if (value != cases[c].value)
 			fail_msg("%s%s: %.17g, not %.17g", cases[c].vr, k % 2 ? " in UN" : "", value, cases[c].value);
+		assert_int_equal(dicom_get_double(dicom_root(file), cases[c].tag, 1, &value, &err), 0); /* there is no second */
 		assert_int_equal(dicom_get_int(dicom_root(file), cases[c].tag, 0, &whole, &err), cases[c].whole);
 		assert_true(cases[c].whole == 1 ? (double)whole == value : whole == 7);
 		dicom_close(file);
