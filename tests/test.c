@@ -167,12 +167,12 @@ static void *keep_memory(void *memory)
 	return memory;
 }
 
-void *test_memory(size_t size)
+void *take_memory(size_t size)
 {
 	return keep_memory(malloc(size ? size : 1));
 }
 
-void *test_zeros(size_t n, size_t size)
+void *take_zeros(size_t n, size_t size)
 {
 	return keep_memory(calloc(n ? n : 1, size));
 }

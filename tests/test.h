@@ -115,8 +115,8 @@ void test_refuse(const struct test_refused *expected, const void *row, int (*fun
 /* What a test takes by these goes when it ends, the last first, also when it has failed; what TESTS_SETUP takes, when the program
  * ends. None of it is freed by hand. TEST_BLOCK at the beginning of a block, of a loop for example: what is taken in it goes at
  * its end. */
-void *test_memory(size_t size); /* what is in it is not set */
-void *test_zeros(size_t n, size_t size);
+void *take_memory(size_t size); /* what is in it is not set */
+void *take_zeros(size_t n, size_t size);
 void test_later(void (*give_back)(void *thing), void *thing);
 #define TEST_BLOCK TEST_BLOCK_AT(__LINE__)
 #define TEST_BLOCK_AT(line) TEST_BLOCK_NAMED(line)

@@ -48,7 +48,7 @@ static inline float fixture_uniform(uint32_t *seed, float lo, float hi)
 
 static inline float *fixture_floats(size_t n, uint32_t seed, float lo, float hi)
 {
-	float *x = test_memory(n * sizeof(*x));
+	float *x = take_memory(n * sizeof(*x));
 
 	for (size_t i = 0; i < n; i++)
 		x[i] = fixture_uniform(&seed, lo, hi);
@@ -60,7 +60,7 @@ TEST_GIVES_BACK(buf_release);
 /* host: NULL: what is in the buffer is not set. */
 static inline struct buf fixture_upload(struct device *dev, const float *host, size_t n)
 {
-	struct buf *b = test_memory(sizeof(*b));
+	struct buf *b = take_memory(sizeof(*b));
 
 	assert_int_equal(dev->ops->alloc(dev, n, b, NULL), 0);
 	test_later(give_back_buf_release, b);
@@ -71,7 +71,7 @@ static inline struct buf fixture_upload(struct device *dev, const float *host, s
 
 static inline float *fixture_download(const struct buf *b)
 {
-	float *host = test_memory(b->n * sizeof(*host));
+	float *host = take_memory(b->n * sizeof(*host));
 
 	assert_int_equal(b->dev->ops->download(b, host, NULL), 0);
 	return host;
@@ -110,7 +110,7 @@ static inline void fixture_free_matrix(void *thing)
 
 static inline struct fixture_matrix *fixture_matrix(struct device *dev)
 {
-	struct fixture_matrix *m = test_memory(sizeof(*m));
+	struct fixture_matrix *m = take_memory(sizeof(*m));
 
 	*m = (struct fixture_matrix){.dev = dev};
 	test_later(fixture_free_matrix, m);

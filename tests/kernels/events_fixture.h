@@ -63,7 +63,7 @@ static inline struct grid events_grid(const struct events_setup *s)
 /* Fill the positions of the detectors: rings, half a detector turned so that no line is exactly at 45 degrees. */
 static inline float *events_detectors(void)
 {
-	float *p = test_memory(3 * EVENTS_DETECTORS * sizeof(*p));
+	float *p = take_memory(3 * EVENTS_DETECTORS * sizeof(*p));
 
 	for (int i = 0; i < EVENTS_DETECTORS; i++) {
 		double angle = 2 * M_PI * (i % EVENTS_RING + 0.27) / EVENTS_RING;
@@ -78,7 +78,7 @@ static inline float *events_detectors(void)
 /* Random events: any pairs, of which one in 64 is of two detectors above each other, and TOF bins. */
 static inline struct event *events_list(size_t n, int tof_bins, uint32_t seed)
 {
-	struct event *e = test_memory(n * sizeof(*e));
+	struct event *e = take_memory(n * sizeof(*e));
 
 	for (size_t i = 0; i < n; i++) {
 		int a = (int)(events_random(&seed) % EVENTS_DETECTORS), b = (int)(events_random(&seed) % EVENTS_DETECTORS);
@@ -199,7 +199,7 @@ struct events_case {
 /* Random values from -1 to 1, with 0 in the padding of columns. */
 static inline float *events_volume(const struct grid *g, uint32_t seed)
 {
-	float *x = test_zeros(grid_size(g), sizeof(*x));
+	float *x = take_zeros(grid_size(g), sizeof(*x));
 
 	for (size_t i = 0; i < grid_size(g); i++)
 		if (i % grid_column(g) < (size_t)g->n[2])
@@ -209,7 +209,7 @@ static inline float *events_volume(const struct grid *g, uint32_t seed)
 
 static inline float *events_values(size_t n, uint32_t seed)
 {
-	float *y = test_memory(n * sizeof(*y));
+	float *y = take_memory(n * sizeof(*y));
 
 	for (size_t i = 0; i < n; i++)
 		y[i] = (float)(2 * events_uniform(&seed) - 1);
@@ -246,7 +246,7 @@ static inline void events_open(struct device *dev, const struct events_setup *s,
 /* Return a_e x of each event by the definition. */
 static inline double *events_forward_reference(const struct events_case *c, const float *x)
 {
-	double *y = test_zeros(c->n, sizeof(*y));
+	double *y = take_zeros(c->n, sizeof(*y));
 
 	for (size_t i = 0; i < c->n; i++) {
 		struct events_sum s = {x, 0};
@@ -260,7 +260,7 @@ static inline double *events_forward_reference(const struct events_case *c, cons
 /* Return the sum of q_e a_e by the definition. */
 static inline double *events_back_reference(const struct events_case *c, const float *q)
 {
-	double *x = test_zeros(grid_size(&c->grid), sizeof(*x));
+	double *x = take_zeros(grid_size(&c->grid), sizeof(*x));
 
 	for (size_t i = 0; i < c->n; i++) {
 		struct events_adding s = {x, q[i]};
@@ -344,7 +344,7 @@ static inline void events_check_ratio(struct events_case *c)
 	assert_int_equal(v->events_ratio(c->a, &c->events, floor, &c->x, &sum[1], NULL), 0);
 	p = fixture_download(&sum[0]);
 	found = fixture_download(&sum[1]);
-	expected = test_memory(c->x.n * sizeof(*expected));
+	expected = take_memory(c->x.n * sizeof(*expected));
 	for (size_t i = 0; i < c->x.n; i++)
 		expected[i] = p[i];
 	assert_true(events_difference(found, expected, c->x.n) < EVENTS_TOL);

@@ -86,7 +86,7 @@ ON_DEVICES(permutations, dev)
 	enum { N = 3 * 4 * 40000 };
 	const int64_t shape[4] = {3, 4, 1, 40000};
 	const int32_t places[4] = {2, 0, 3, 1};
-	float *host = test_memory(2 * N * sizeof(*host)), *got = host + N;
+	float *host = take_memory(2 * N * sizeof(*host)), *got = host + N;
 	struct buf x, y, index = fixture_upload(dev, NULL, 4);
 	unsigned state = test_seed();
 
@@ -209,8 +209,8 @@ ON_DEVICES(long_vectors, dev)
 static void tally_on(struct device *dev, size_t n, size_t stride)
 {
 	const float offset = -0.01f, step = 0.0005f;
-	uint64_t *bins = test_zeros(65536, sizeof(*bins)), *expect = test_zeros(65536, sizeof(*expect));
-	float *host = test_memory(n * sizeof(*host));
+	uint64_t *bins = take_zeros(65536, sizeof(*bins)), *expect = take_zeros(65536, sizeof(*expect));
+	float *host = take_memory(n * sizeof(*host));
 	struct tally t = {9, 9, 9}, want = {0};
 	uint32_t seed = 7;
 	struct buf x;
@@ -261,8 +261,8 @@ static void store_on(struct device *dev, size_t columns, size_t rows, bool turn_
 {
 	struct stored_form form = {-0.01f, 1 / 0.0005f, 4095, columns, rows, turn_columns, turn_rows, padded};
 	size_t n = columns * rows;
-	float *image = test_memory(n * sizeof(*image)), *packed = test_zeros((n + 1) / 2, sizeof(*packed));
-	uint16_t *values = test_memory((n + 1) / 2 * sizeof(float));
+	float *image = take_memory(n * sizeof(*image)), *packed = take_zeros((n + 1) / 2, sizeof(*packed));
+	uint16_t *values = take_memory((n + 1) / 2 * sizeof(float));
 	struct buf x, y, tight;
 	uint32_t seed = 5;
 
@@ -363,7 +363,7 @@ ON_DEVICES(queues_in_turns, dev)
 	enum { SLABS = 17, SLAB = 250007 };
 	const struct device_ops *v = dev->ops;
 	struct buf slab[3];
-	float *host = NULL, *expected = test_memory((size_t)SLABS * SLAB * sizeof(float));
+	float *host = NULL, *expected = take_memory((size_t)SLABS * SLAB * sizeof(float));
 
 	for (size_t i = 0; i < (size_t)SLABS * SLAB; i++)
 		expected[i] = (float)(i % 977) / 977 - 0.5f;

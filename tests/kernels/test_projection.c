@@ -99,7 +99,7 @@ static void setup_fixture(struct fixture *f, const struct setup *s, struct devic
 	f->y = random_buf(dev, f->n_out, 2, 0.5f, 3);
 	f->row = random_buf(dev, f->n_out, 3, 10, 30);
 	f->mask = fixture_upload(dev, NULL, f->n_out);
-	f->mask_host = test_memory(f->n_out * sizeof(float));
+	f->mask_host = take_memory(f->n_out * sizeof(float));
 	y = fixture_download(&f->y);
 	for (size_t i = 0; i < f->n_out; i++) {
 		float of_ten = fixture_uniform(&seed, 0, 10);
@@ -172,8 +172,8 @@ static void sums_are_adjoints_one(struct fixture *f, enum projection_model model
 	struct buf part, q = fixture_upload(f->dev, NULL, f->n_out), d = fixture_upload(f->dev, NULL, f->n_out),
 			 want = fixture_upload(f->dev, NULL, f->n_in);
 	struct projection *a = project(f, model, 0, VIEWS, true, &part);
-	float *p, *y = fixture_download(&f->y), *hq = test_memory(f->n_out * sizeof(float)),
-		  *hd = test_memory(f->n_out * sizeof(float));
+	float *p, *y = fixture_download(&f->y), *hq = take_memory(f->n_out * sizeof(float)),
+		  *hd = take_memory(f->n_out * sizeof(float));
 
 	assert_int_equal(f->v->forward(a, &f->x, false, &f->bins, NULL), 0);
 	assert_int_equal(f->v->make_pair(a, &rule, &f->y, &f->bins, NULL, &f->pair[0], NULL), 0);
@@ -370,8 +370,8 @@ static enum mark mark_of(const struct fixture *f, const struct shadows *s, const
 static enum mark *marks_of(const struct fixture *f, const float *mask)
 {
 	const struct grid *g = &f->s->grid;
-	enum mark *mark = test_memory(f->n_in * sizeof(*mark));
-	struct shadows s = {test_memory(f->n_out * sizeof(*s.at)), test_memory(f->n_out * sizeof(*s.next))};
+	enum mark *mark = take_memory(f->n_in * sizeof(*mark));
+	struct shadows s = {take_memory(f->n_out * sizeof(*s.at)), take_memory(f->n_out * sizeof(*s.next))};
 	size_t at = 0;
 
 	assert_true(mark && s.at && s.next);
@@ -440,7 +440,7 @@ static void check_setup(const struct setup *s)
 		float *before;
 
 		setup_fixture(&f, s, fixture_device(poison ? FIXTURE_POISON : FIXTURE_CPU, poison ? 2 : 3));
-		before = test_memory(f.n_in * sizeof(*before));
+		before = take_memory(f.n_in * sizeof(*before));
 		for (int which = 0; which < 3; which++) {
 			make_marked(&f, which, before);
 			if (!mark[which])

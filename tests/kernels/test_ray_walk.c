@@ -21,7 +21,7 @@ static int by_value(const void *a, const void *b)
 static void brute_force(const struct grid *g, const double a[3], const double b[3], double *ret_length)
 {
 	size_t n = 2, planes = (size_t)(g->n[0] + g->n[1] + g->n[2] + 3) + 2;
-	double *t = test_memory(planes * sizeof(*t)), span = 0;
+	double *t = take_memory(planes * sizeof(*t)), span = 0;
 
 	memset(ret_length, 0, grid_size(g) * sizeof(*ret_length));
 	t[0] = 0;
@@ -93,7 +93,7 @@ static double walk(const struct grid *g, const struct voxel_box *box, const doub
 static void check_ray(const struct grid *g, const double a[3], const double b[3])
 {
 	struct voxel_box whole = voxel_box_whole(g);
-	double *expect = test_memory(grid_size(g) * sizeof(double)), *found = test_memory(grid_size(g) * sizeof(double)), sum,
+	double *expect = take_memory(grid_size(g) * sizeof(double)), *found = take_memory(grid_size(g) * sizeof(double)), sum,
 	       want = chord(g, a, b);
 
 	brute_force(g, a, b, expect);

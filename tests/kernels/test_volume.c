@@ -28,7 +28,7 @@ static size_t index_of(const struct grid *g, int i, int j, int k)
 /* Random; the padding is NaN. */
 static float *random_volume(const struct grid *g, uint32_t seed, float lo, float hi)
 {
-	float *host = test_memory(grid_size(g) * sizeof(*host));
+	float *host = take_memory(grid_size(g) * sizeof(*host));
 
 	for (size_t i = 0; i < grid_size(g); i++)
 		host[i] = is_padding(g, i) ? NAN : fixture_uniform(&seed, lo, hi);
@@ -208,7 +208,7 @@ static void check_prior_kind(struct device *dev, const struct grid *g, const str
 {
 	size_t n = grid_size(g);
 	float *host = random_volume(g, 11, 0.1f, 1), *sums[3];
-	double *x = test_memory(n * sizeof(*x)), *bound = test_zeros(n, sizeof(*bound)), most = 0;
+	double *x = take_memory(n * sizeof(*x)), *bound = take_zeros(n, sizeof(*bound)), most = 0;
 	uint32_t seed = 2;
 	struct buf at, num = fixture_upload(dev, NULL, n), den = fixture_upload(dev, NULL, n),
 		       alone = fixture_upload(dev, NULL, n);

@@ -104,7 +104,7 @@ static inline size_t voxel(const struct fixture *f, size_t pixel, int u)
 /* Return a volume of random values; the padding has the value `padding`. */
 static inline float *volume(const struct fixture *f, uint32_t seed, float padding)
 {
-	float *x = test_memory(f->n_in * sizeof(*x));
+	float *x = take_memory(f->n_in * sizeof(*x));
 
 	for (size_t i = 0; i < f->n_in; i++)
 		x[i] = padding;
@@ -131,7 +131,7 @@ static inline void on_device(int which, int threads, const struct cpu_rows *rows
 {
 	TEST_BLOCK;
 	struct device *dev = fixture_device(which, threads);
-	struct fixture *f = test_zeros(1, sizeof(*f));
+	struct fixture *f = take_zeros(1, sizeof(*f));
 
 	if (rows)
 		cpu_state(dev)->rows = rows;

@@ -185,7 +185,7 @@ static inline bool is_padding(const struct grid *g, size_t i)
 /* Return a volume of random values in lo..hi (all equal if lo == hi); the padding is NaN. */
 static inline struct buf volume(struct fixture *f, uint32_t seed, float lo, float hi)
 {
-	float *host = test_memory(f->n_in * sizeof(*host));
+	float *host = take_memory(f->n_in * sizeof(*host));
 
 	for (size_t i = 0; i < f->n_in; i++)
 		host[i] = is_padding(&f->grid, i) ? NAN : fixture_uniform(&seed, lo, hi);
@@ -202,7 +202,7 @@ static inline bool exists(const struct fixture *f, size_t bin)
 /* Return bins of random values; NaN in bins without a ray. */
 static inline struct buf sinogram(struct fixture *f, uint32_t seed, float lo, float hi)
 {
-	float *host = test_memory(f->n_out * sizeof(*host));
+	float *host = take_memory(f->n_out * sizeof(*host));
 
 	for (size_t i = 0; i < f->n_out; i++)
 		host[i] = exists(f, i) ? fixture_uniform(&seed, lo, hi) : NAN;
@@ -233,7 +233,7 @@ static inline void on_device(int which, int threads, const struct cpu_rows *rows
 {
 	TEST_BLOCK;
 	struct device *dev = fixture_device(which, threads);
-	struct fixture *f = test_memory(sizeof(*f));
+	struct fixture *f = take_memory(sizeof(*f));
 
 	if (rows)
 		cpu_state(dev)->rows = rows;

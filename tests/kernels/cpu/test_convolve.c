@@ -10,8 +10,8 @@ static void check_convolution(size_t outer, size_t inner, int n, int set)
 	TEST_BLOCK;
 	size_t size = outer * (size_t)n * inner;
 	struct fixture f = {0};
-	float *y = test_memory(size * sizeof(float)), *kernel = test_memory((size_t)n * sizeof(float));
-	double *want = test_zeros(size, sizeof(double));
+	float *y = take_memory(size * sizeof(float)), *kernel = take_memory((size_t)n * sizeof(float));
+	double *want = take_zeros(size, sizeof(double));
 	struct buf by, ret;
 	uint32_t seed = 11;
 

@@ -283,7 +283,7 @@ TEST(point)
 			int best = 0;
 
 			events_open(dev, &s, 15, false, &c);
-			x = test_zeros(c.x.n, sizeof(*x));
+			x = take_zeros(c.x.n, sizeof(*x));
 			for (int k = 0; k < 3; k++) {
 				d[k] = c.host_detectors[3 * pairs[pair][0] + k] - c.host_detectors[3 * pairs[pair][1] + k];
 				at[k] = 0.5 *
@@ -330,7 +330,7 @@ TEST(all_bins)
 		assert_int_equal(dev->ops->events_forward(c[i].a, &c[i].events, &c[i].x, &c[i].y, NULL), 0);
 	y = fixture_download(&c[0].y);
 	found = fixture_download(&c[1].y);
-	sum = test_zeros(300, sizeof(*sum));
+	sum = take_zeros(300, sizeof(*sum));
 	for (int i = 0; i < 13 * 300; i++)
 		sum[i / 13] += y[i];
 	assert_true(events_difference(found, sum, 300) < EVENTS_TOL);
@@ -356,11 +356,11 @@ TEST(as_sinogram)
 	struct grid g = {{41, 39, 25}, {4.1, 4.3, 3}, {-84, -83.8, -37.5}, true};
 	struct projection_spec spec = {.model = PROJECTION_JOSEPH, .scan = &scan, .n_views = VIEWS, .grid = &g};
 	size_t n = VIEWS * RADIAL * PLANES, i = 0;
-	float *ends = test_memory(6 * n * sizeof(*ends)), *host = events_volume(&g, 3), *found, *expected;
-	struct event *list = test_zeros(n, sizeof(*list));
+	float *ends = take_memory(6 * n * sizeof(*ends)), *host = events_volume(&g, 3), *found, *expected;
+	struct event *list = take_zeros(n, sizeof(*list));
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct buf x = fixture_upload(dev, host, grid_size(&g)), y, detectors, events;
-	double *reference = test_memory(n * sizeof(*reference));
+	double *reference = take_memory(n * sizeof(*reference));
 	struct projection *projection;
 	struct events *a;
 

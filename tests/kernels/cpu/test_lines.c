@@ -8,7 +8,7 @@
 /* Return bins of random values; NaN in bins without a ray. */
 static float *sinogram(const struct fixture *f, uint32_t seed)
 {
-	float *y = test_memory(f->n_out * sizeof(float));
+	float *y = take_memory(f->n_out * sizeof(float));
 
 	for (size_t i = 0; i < f->n_out; i++)
 		y[i] = scan_reach(&f->scan, (int)(i / (size_t)f->scan.n_u % (size_t)f->scan.n_v)) > 0
@@ -113,7 +113,7 @@ struct matrix {
 
 static void fill_matrix(const struct fixture *f, enum projection_model model, struct matrix *m)
 {
-	double *row = test_zeros(f->pixels, sizeof(double));
+	double *row = take_zeros(f->pixels, sizeof(double));
 	size_t room = 0, n = 0, ray = 0;
 
 	free(m->entry);
@@ -158,7 +158,7 @@ static void check_operator(struct fixture *f, enum projection_model model)
 {
 	struct projection *a = create(f, model);
 	float *x = volume(f, 1, NAN), *y = sinogram(f, 2);
-	double *want_y = test_zeros(f->n_out, sizeof(double)), *want_x = test_zeros(f->n_in, sizeof(double));
+	double *want_y = take_zeros(f->n_out, sizeof(double)), *want_x = take_zeros(f->n_in, sizeof(double));
 	const struct matrix *matrix = matrix_of(f, model);
 	struct buf bx = fixture_upload(f->dev, x, f->n_in), by = fixture_upload(f->dev, y, f->n_out),
 		   ret_y = fixture_upload(f->dev, NULL, f->n_out), ret_x = fixture_upload(f->dev, NULL, f->n_in);
@@ -189,7 +189,7 @@ static void check_operator(struct fixture *f, enum projection_model model)
  * that a device may compute them in parallel. */
 static void sweep(const struct fixture *f, enum projection_model model, double relaxation, const float *y, double *x)
 {
-	int stride = lines_stride(model, &f->scan, &f->grid), n_v = f->scan.n_v, *taken = test_zeros(f->pixels, sizeof(*taken));
+	int stride = lines_stride(model, &f->scan, &f->grid), n_v = f->scan.n_v, *taken = take_zeros(f->pixels, sizeof(*taken));
 	const struct matrix *matrix = matrix_of(f, model);
 	size_t n_u = (size_t)f->scan.n_u;
 	int pass = 0;
@@ -227,7 +227,7 @@ static void check_sweep(struct fixture *f, enum projection_model model)
 {
 	struct projection *a = create(f, model);
 	float *x = volume(f, 3, 0), *start = volume(f, 4, 0), *y;
-	double *want = test_zeros(f->n_in, sizeof(double));
+	double *want = take_zeros(f->n_in, sizeof(double));
 	struct buf bx = fixture_upload(f->dev, x, f->n_in), by = fixture_upload(f->dev, NULL, f->n_out);
 
 	assert_int_equal(f->v->forward(a, &bx, false, &by, NULL), 0);
@@ -347,7 +347,7 @@ TEST(test_random)
 			draw(&seed, -0.5, 0.5),
 			draw(&seed, 4, 40),
 			draw_int(&seed, 0, 1)};
-		struct fixture *f = test_zeros(1, sizeof(*f));
+		struct fixture *f = take_zeros(1, sizeof(*f));
 		enum projection_model model = models[i % (int)N_MODELS];
 		double sampling = draw_ratio(&seed, 0.05, 3);
 

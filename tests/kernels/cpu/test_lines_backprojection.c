@@ -12,8 +12,8 @@ static void check_interpolated(struct fixture *f)
 	const struct grid *g = &f->grid;
 	int n_u = f->scan.n_u, n_v = f->scan.n_v;
 	uint32_t seed = 8;
-	float *y = test_memory(f->n_out * sizeof(float));
-	double *want = test_zeros(f->n_in, sizeof(double));
+	float *y = take_memory(f->n_out * sizeof(float));
+	double *want = take_zeros(f->n_in, sizeof(double));
 	struct buf by, ret = fixture_upload(f->dev, NULL, f->n_in);
 
 	for (size_t i = 0; i < f->n_out; i++)
@@ -53,7 +53,7 @@ TEST(test_interpolated)
 /* Return the results of all operators of a setup with `threads` threads, one after the other in one array. */
 static float *results(const struct setup *s, int threads, size_t *ret_n)
 {
-	struct fixture *f = test_zeros(1, sizeof(*f));
+	struct fixture *f = take_zeros(1, sizeof(*f));
 	struct device *dev = fixture_device(FIXTURE_CPU, threads);
 	struct projection *a;
 	struct buf x, y, ret_x, ret_y;
@@ -62,10 +62,10 @@ static float *results(const struct setup *s, int threads, size_t *ret_n)
 
 	set_up(f, s, dev);
 	*ret_n = N_MODELS * (2 * f->n_in + f->n_out) + f->n_in;
-	at = all = test_memory(*ret_n * sizeof(float));
+	at = all = take_memory(*ret_n * sizeof(float));
 	from = volume(f, 10, 0);
 	x = fixture_upload(f->dev, from, f->n_in);
-	from = test_memory(f->n_out * sizeof(float));
+	from = take_memory(f->n_out * sizeof(float));
 	for (size_t i = 0; i < f->n_out; i++)
 		from[i] = fixture_random(&seed) - 0.3f;
 	y = fixture_upload(f->dev, from, f->n_out);
@@ -103,7 +103,7 @@ TEST(test_threads)
 
 TEST(test_refused)
 {
-	struct fixture *f = test_zeros(1, sizeof(*f));
+	struct fixture *f = take_zeros(1, sizeof(*f));
 	struct projection *a;
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct err err = {0};

@@ -14,7 +14,7 @@ static void compare_mask(struct fixture *f)
 	struct projection_spec spec = {
 		.model = PROJECTION_EXACT, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid, .mask = &mask};
 	struct projection *whole = create(f, PROJECTION_EXACT, 0), *masked;
-	float *on = test_memory(f->n_out * sizeof(*on)), *ax = forward(f, whole, &x), *some;
+	float *on = take_memory(f->n_out * sizeof(*on)), *ax = forward(f, whole, &x), *some;
 
 	for (size_t i = 0; i < f->n_out; i++)
 		on[i] = i % 3 ? 1 : i % 2 ? 0 : -1;
@@ -78,7 +78,7 @@ TEST(test_sums)
 /* Return a copy of the volume x in the storage order of grid `to`, which has the same voxels as `from`. */
 static float *turned(const struct grid *from, const struct grid *to, const float *x)
 {
-	float *host = test_zeros(grid_size(to), sizeof(*host));
+	float *host = take_zeros(grid_size(to), sizeof(*host));
 
 	for (int k = 0; k < from->n[2]; k++)
 		for (int j = 0; j < from->n[1]; j++)

@@ -182,7 +182,7 @@ static void check_add(struct fixture *f, const struct setup *s)
 		struct projection *a = create(f, models[m], 13);
 		struct buf x = volume(f, 5, 0.1f, 1), y = sinogram(f, 6, 0.1f, 1), sum_x, sum_y;
 		float *ax = forward(f, a, &x), *aty = back(f, a, &y), *old_x = fixture_download(&x),
-		      *old_y = test_memory(f->n_out * sizeof(*old_y));
+		      *old_y = take_memory(f->n_out * sizeof(*old_y));
 		uint32_t seed = 5;
 
 		for (size_t i = 0; i < f->n_out; i++)
@@ -240,7 +240,7 @@ static void draw_setup(uint64_t *seed, struct setup *s)
 static bool is_met(const struct setup *s)
 {
 	TEST_BLOCK;
-	struct fixture *f = test_memory(sizeof(*f));
+	struct fixture *f = take_memory(sizeof(*f));
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	int met = 0;
 
@@ -281,7 +281,7 @@ TEST(test_random)
 TEST(test_threads)
 {
 	const int threads[] = {1, 3};
-	struct fixture *f = test_memory(sizeof(*f));
+	struct fixture *f = take_memory(sizeof(*f));
 
 	for (size_t i = 0; i < N_SETUPS; i++)
 		for (int m = PROJECTION_PATHS; m <= PROJECTION_JOSEPH; m++) {
@@ -360,7 +360,7 @@ struct change {
 
 static int create_changed(const struct change *change, enum projection_model model, struct err *err)
 {
-	struct input *in = test_zeros(1, sizeof(*in));
+	struct input *in = take_zeros(1, sizeof(*in));
 	struct projection *a = NULL;
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	int r, whole = change->is_double ? 0 : (int)change->value;
@@ -446,7 +446,7 @@ TEST(test_just_allowed)
 /* Transaxial paths allow no mask, a mask of another size is refused by all models, and the last view alone is a part. */
 TEST(test_masks)
 {
-	struct fixture *f = test_memory(sizeof(*f));
+	struct fixture *f = take_memory(sizeof(*f));
 	struct projection_spec spec = {.scan = &f->scan, .n_views = VIEWS, .grid = &f->grid};
 	struct projection *a = NULL;
 	struct err err = {0};

@@ -114,7 +114,7 @@ static void check_pairs(const struct rule *r, const struct bins *b, const float 
 TEST(pairs_of_every_set)
 {
 	const struct cpu_rows *rows;
-	struct bins *b = test_memory(sizeof(*b));
+	struct bins *b = take_memory(sizeof(*b));
 
 	random_bins(b);
 	for (int set = 0; (rows = cpu_rows_at(set)); set++) {
@@ -199,7 +199,7 @@ TEST(voxels_of_a_device)
 	for (size_t k = 0; k < N_RULES; k++) {
 		struct buf bx = fixture_upload(dev, many[0], COPIES * N), bn = fixture_upload(dev, many[1], COPIES * N),
 			   bd = fixture_upload(dev, many[2], COPIES * N), part = buf_part(&bn, 0, N);
-		float *got = test_memory(sizeof(many[0]));
+		float *got = take_memory(sizeof(many[0]));
 
 		assert_int_equal(dev->ops->rule_voxels(&rules[k], &bn, &bd, &bx, NULL), 0);
 		assert_int_equal(dev->ops->download(&bx, got, NULL), 0);

@@ -65,7 +65,7 @@ static void draw_scan(uint64_t *seed, bool posed, struct random_scan *r)
 
 static float *random_floats(uint64_t *seed, size_t n)
 {
-	float *x = test_memory(n * sizeof(*x));
+	float *x = take_memory(n * sizeof(*x));
 
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)draw(seed, 0.1, 1);
@@ -120,7 +120,7 @@ static void walk_of_bin(const struct random_scan *r, int view, int u, int v, con
 
 static struct images reference(const struct random_scan *r, enum projection_model model, const float *x, const float *y)
 {
-	struct images to = {test_zeros(r->n_out, sizeof(double)), test_zeros(r->n_in, sizeof(double))};
+	struct images to = {take_zeros(r->n_out, sizeof(double)), take_zeros(r->n_in, sizeof(double))};
 
 	for (int view = 0; view < VIEWS; view++)
 		for (int v = 0; v < r->scan.n_v; v++)
@@ -142,7 +142,7 @@ static struct results compute(const struct random_scan *r, enum projection_model
 	struct projection *a;
 	struct device *dev = fixture_device(FIXTURE_CPU, threads);
 	struct buf bx, by, pair, to_x, to_y, num, den;
-	float *both = test_memory(2 * r->n_out * sizeof(*both));
+	float *both = take_memory(2 * r->n_out * sizeof(*both));
 
 	for (size_t i = 0; i < r->n_out; i++) {
 		both[i] = y[i];
@@ -245,7 +245,7 @@ TEST(strips)
 		draw_scan(&seed, true, &r);
 		x = random_floats(&seed, r.n_in);
 		y = random_floats(&seed, r.n_out);
-		plain = (struct images){test_zeros(r.n_out, sizeof(double)), test_zeros(r.n_in, sizeof(double))};
+		plain = (struct images){take_zeros(r.n_out, sizeof(double)), take_zeros(r.n_in, sizeof(double))};
 		for (int set = 0; cpu_rows_at(set); set++) {
 			struct results got = compute(&r, PROJECTION_SLICES, set, 1 + set, x, y);
 			double left = 0, right = 0, ax = 0, yy = 0;

@@ -205,7 +205,7 @@ static float *projected(struct fixture *f, enum projection_model model, const st
 static float *grouped(const struct fixture *f, const float *y, int group)
 {
 	size_t n = (size_t)f->scan.tof.n, n_u = (size_t)f->scan.n_u, groups = n / (size_t)group;
-	float *sum = test_zeros(f->n_out / (size_t)group, sizeof(*sum));
+	float *sum = take_zeros(f->n_out / (size_t)group, sizeof(*sum));
 
 	assert_true(f->n_out % (n * n_u) == 0 && n % (size_t)group == 0);
 	for (size_t i = 0; i < f->n_out; i++) {
@@ -281,7 +281,7 @@ static void check_sensitivity(struct fixture *f, const struct setup *s)
 		expect = back(f, create(f, models[m], 0), &y);
 		rays = f->n_out / n_u;
 		set_tof(f, s->tof.n, s->tof.width, s->tof.sigma);
-		many = test_memory(f->n_out * sizeof(*many));
+		many = take_memory(f->n_out * sizeof(*many));
 		for (size_t i = 0; i < rays * n; i++)
 			memcpy(many + i * n_u, host + i / n * n_u, n_u * sizeof(*many));
 		y = fixture_upload(f->dev, many, f->n_out);
@@ -330,14 +330,14 @@ TEST(test_points)
 {
 	/* pixels of 4.5 x 4.7 mm; the middle of the grid is pixel (20, 19) */
 	const int pixels[4][2] = {{34, 27}, {10, 30}, {6, 8}, {29, 5}};
-	struct fixture *f = test_memory(sizeof(*f));
+	struct fixture *f = take_memory(sizeof(*f));
 
 	set_up(f, &setups[9], fixture_device(FIXTURE_POISON, 2));
 	assert_int_equal(f->scan.tof.n, 13);
 	for (int p = 0; p < 4; p++)
 		for (int m = 0; m < 3; m++) {
 			const struct grid *g = &f->grid;
-			float *host = test_zeros(f->n_in, sizeof(*host));
+			float *host = take_zeros(f->n_in, sizeof(*host));
 			double px = g->lo[0] + (pixels[p][0] + 0.5) * g->h[0], py = g->lo[1] + (pixels[p][1] + 0.5) * g->h[1];
 			struct buf x;
 
@@ -356,7 +356,7 @@ static void check_table(const struct cpu_path_loops *loops, const struct project
 {
 	const struct cpu_tof *tof = &a->paths->tof;
 	const struct scan_tof *scan = &a->scan->tof;
-	float t[CPU_PATH_BLOCK], *weight = test_memory((size_t)CPU_PATH_BLOCK * (size_t)tof->row * sizeof(*weight));
+	float t[CPU_PATH_BLOCK], *weight = take_memory((size_t)CPU_PATH_BLOCK * (size_t)tof->row * sizeof(*weight));
 	int first[CPU_PATH_BLOCK];
 	double reach = 0.5 * scan->n * scan->width + 5 * scan->sigma;
 
@@ -378,7 +378,7 @@ TEST(test_table)
 {
 	const struct scan_tof kinds[] = {{13, 46.8, 33.5}, {33, 21.4, 13.6}, {1, 608, 33.5}, {1, 1e6, 3}, {4, 80, 10},
 					 {6, 81, 10},	   {4096, 0.2, 40},  {8, 5, 20},     {3, 1, 500}};
-	struct fixture *f = test_memory(sizeof(*f));
+	struct fixture *f = take_memory(sizeof(*f));
 	struct device *dev = fixture_device(FIXTURE_POISON, 1);
 
 	set_up(f, &setups[8], dev);
@@ -408,7 +408,7 @@ TEST(test_refused)
 				       {3, INFINITY, 10}, {3, 10, 0},	  {3, 10, NAN}, {3, 10, INFINITY}, {3, 0.01, 10}};
 	const char *text[] = {"-1 TOF bins", "4097 TOF bins", "0 mm",	   "-1 mm",	"nan mm",
 			      "inf mm",	     "sigma 0",	      "sigma nan", "sigma inf", "1/512"};
-	struct fixture *f = test_memory(sizeof(*f));
+	struct fixture *f = take_memory(sizeof(*f));
 	struct projection_spec spec = {.model = PROJECTION_PATHS, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid};
 	struct projection *a;
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);

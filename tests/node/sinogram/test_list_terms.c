@@ -150,8 +150,6 @@ static struct run *make_run(int span, uint32_t seed)
 static void free_run(struct run *s)
 {
 	free(s->m.segments);
-	free(s->factors);
-	free(s->background);
 	free(s->events);
 	free(s->delayed);
 	free(s->ms);

@@ -48,7 +48,7 @@ static inline struct tn_scan *line_scan(size_t n, int tof, unsigned seed)
 {
 	enum { POINTS = 500 };
 	float points[3 * POINTS];
-	int32_t *pairs = test_memory(2 * n * sizeof(*pairs)), *bins = test_memory(n * sizeof(*bins));
+	int32_t *pairs = take_memory(2 * n * sizeof(*pairs)), *bins = take_memory(n * sizeof(*bins));
 	struct tn_lines l = {TN_SIZE(l), points, POINTS, pairs, n, bins, NULL, 0, {0, 0, 0}};
 	struct tn_scan *s = NULL;
 
@@ -124,7 +124,7 @@ struct field {
 
 static inline struct field *field_new(const struct tn_layout *l, bool native)
 {
-	struct field *f = test_zeros(1, sizeof(*f));
+	struct field *f = take_zeros(1, sizeof(*f));
 
 	f->layout = *l;
 	if (!native) {
@@ -134,7 +134,7 @@ static inline struct field *field_new(const struct tn_layout *l, bool native)
 			f->layout.floats *= l->shape[i];
 		}
 	}
-	f->mem = test_zeros((size_t)f->layout.floats, sizeof(float));
+	f->mem = take_zeros((size_t)f->layout.floats, sizeof(float));
 	f->a = (struct tn_array){f->mem, {TN_HOST, 0}, l->ndim, {2, 32, 1}, f->layout.shape, f->layout.strides, 0};
 	return f;
 }

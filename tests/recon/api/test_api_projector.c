@@ -219,7 +219,7 @@ TEST(rays)
 		for (int64_t j = 0; j < x->layout.floats; j++)
 			x->mem[j] = 1;
 		WORKS(tn_forward(a, &x->a, &y->a, 0, &last));
-		ends = test_memory((size_t)i.rays * sizeof(*ends));
+		ends = take_memory((size_t)i.rays * sizeof(*ends));
 		WORKS(tn_scan_rays(scans[k], 0, (size_t)i.rays, ends[0], &last));
 		for (int64_t j = 0; j < i.rays; j++) {
 			const double *e = ends[j];

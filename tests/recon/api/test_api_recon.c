@@ -34,7 +34,7 @@ TESTS_SETUP(open_devices, close_devices);
 
 static float *random_floats(size_t n, double from, double to, unsigned seed)
 {
-	float *x = test_memory(n * sizeof(*x));
+	float *x = take_memory(n * sizeof(*x));
 
 	for (size_t i = 0; i < n; i++)
 		x[i] = (float)(from + (to - from) * next_random(&seed));
@@ -51,8 +51,8 @@ static float *volume_of(struct tn_recon *r, struct tn_grid *ret_grid)
 	WORKS(tn_recon_info(r, &i, &last));
 	n[0] = i.grid.n[2], n[1] = i.grid.n[1], n[2] = i.grid.n[0];
 	strides[0] = 1, strides[1] = n[0] * n[2], strides[2] = n[0];
-	z_fastest = test_memory((size_t)(n[0] * n[1] * n[2]) * sizeof(*x));
-	x = test_memory((size_t)(n[0] * n[1] * n[2]) * sizeof(*x));
+	z_fastest = take_memory((size_t)(n[0] * n[1] * n[2]) * sizeof(*x));
+	x = take_memory((size_t)(n[0] * n[1] * n[2]) * sizeof(*x));
 	WORKS(tn_recon_read(r, &(struct tn_array){z_fastest, {TN_HOST, 0}, 3, {2, 32, 1}, n, strides, 0}, &last));
 	for (int64_t k = 0; k < n[0]; k++)
 		for (int64_t j = 0; j < n[1]; j++)
@@ -129,7 +129,7 @@ TEST(pet)
 	assert_int_equal(pet_put(session, PET_BACKGROUND, 0, n, b, NULL), 0);
 	assert_int_equal(pet_put(session, PET_FACTORS, 0, planes, f, NULL), 0);
 	assert_int_equal(pet_run(session, NULL, &(struct pet_report){0}, NULL), 0);
-	expected = test_memory((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
+	expected = take_memory((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
 	assert_int_equal(pet_read_slices(session, 0, g.n[2], expected, NULL), 0);
 	assert_volume(found, expected, &g);
 	pet_close(session);
@@ -213,7 +213,7 @@ TEST(lists)
 	WORKS(tn_recon_info(r, &i, &last));
 	assert_int_equal(i.subsets, 2);
 	n = (size_t)i.grid.n[0] * (size_t)i.grid.n[1] * (size_t)i.grid.n[2];
-	sensitivity = test_memory(n * sizeof(*sensitivity));
+	sensitivity = take_memory(n * sizeof(*sensitivity));
 	WORKS(tn_projector_new(dev, all, &i.grid, &model, &a, &last));
 	WORKS(tn_adjoint(a, FLOATS(ones, N), FLOATS(sensitivity, i.grid.n[2], i.grid.n[1], i.grid.n[0]), 0, &last));
 	WORKS(tn_recon_put(r, TN_SENSITIVITY, FLOATS(sensitivity, i.grid.n[2], i.grid.n[1], i.grid.n[0]), &last));
@@ -226,13 +226,13 @@ TEST(lists)
 	assert_int_equal(pet_list_plan(&p, &l, plain, &plan, &err), 0);
 	assert_near(plan.fov_radius, 98, 1e-4);
 	assert_int_equal(pet_list_open(&p, &plan, &l, plain, &session, &err), 0);
-	lors.list = test_memory(N * sizeof(struct event));
+	lors.list = take_memory(N * sizeof(struct event));
 	for (int k = 0; k < N; k++) {
 		((struct event *)(uintptr_t)lors.list)[k] = list[k];
 		((struct event *)(uintptr_t)lors.list)[k].add = 1;
 	}
 	assert_int_equal(pet_list_run(session, NULL, &(struct pet_report){0}, &err), 0);
-	expected = test_memory(n * sizeof(*expected));
+	expected = take_memory(n * sizeof(*expected));
 	assert_int_equal(pet_list_read_slices(session, 0, g.n[2], expected, NULL), 0);
 	for (size_t k = 0; k < n; k++) {
 		largest = fmax(largest, (double)expected[k]);
@@ -298,7 +298,7 @@ TEST(views)
 		assert_int_equal(dbt_view_end(session, i, NULL), 0);
 	}
 	assert_int_equal(dbt_run(session, NULL, &(struct dbt_report){0}, NULL), 0);
-	expected = test_memory((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
+	expected = take_memory((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
 	assert_int_equal(dbt_read_slices(session, 0, g.n[2], expected, NULL), 0);
 	assert_volume(found, expected, &g);
 	dbt_close(session);
@@ -348,7 +348,7 @@ TEST(beams)
 		WORKS(tn_recon_run(r, NULL, NULL, &report, &last));
 		found = volume_of(r, &g);
 		assert_int_equal(parallel_plan(&rows[k].p, &scan, plain, &plan, NULL), 0);
-		expected = test_memory((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
+		expected = take_memory((size_t)(g.n[0] * g.n[1] * g.n[2]) * sizeof(*expected));
 		assert_int_equal(parallel_reconstruct(&rows[k].p, &plan, &scan, plain, y, NULL, expected, &expected_report, NULL),
 				 0);
 		assert_volume(found, expected, &g);

@@ -18,7 +18,7 @@ static void make_data(struct device *dev, const struct scan *scan, struct buf *r
 {
 	struct projection_spec spec = {.model = PROJECTION_EXACT, .scan = scan, .n_views = scan->n_views, .grid = &grid};
 	struct linop *op = fixture_projector(dev, &spec);
-	float *xs = fixture_floats(op->n_in, 3, 0.01f, 0.09f), *ys, *mask = test_memory(op->n_out * sizeof(float));
+	float *xs = fixture_floats(op->n_in, 3, 0.01f, 0.09f), *ys, *mask = take_memory(op->n_out * sizeof(float));
 	struct buf x = fixture_upload(dev, xs, op->n_in), y = fixture_upload(dev, NULL, op->n_out);
 	size_t per_view = scan_view_size(scan);
 	uint32_t seed = 77;

@@ -309,7 +309,7 @@ TEST(phantom_lines)
 	struct phantom *p = NULL;
 	struct scan *scan = fixture_dbt_scan(&g), tilted = *scan;
 	struct scan_view views[VIEWS];
-	float *line = test_memory(scan_view_size(scan) * sizeof(*line));
+	float *line = take_memory(scan_view_size(scan) * sizeof(*line));
 
 	assert_int_equal(phantom_create(PHANTOM_ELLIPSOIDS, (double[]){226, 192}, 25, 50, 5, &p, NULL), 0);
 	memcpy(views, scan->views, sizeof(views));

@@ -50,7 +50,7 @@ static struct projection_spec spec_of(const struct setup *s, const struct scan *
 
 static struct buf random_mask(struct device *dev, size_t n, uint32_t seed)
 {
-	float *host = test_memory(n * sizeof(*host));
+	float *host = take_memory(n * sizeof(*host));
 
 	for (size_t i = 0; i < n; i++)
 		host[i] = fixture_random(&seed) < 0.7f;
@@ -298,7 +298,7 @@ static double models_differ(double h, double ratio, double *ret_sums)
 	const struct grid grid = {{(int)(60 / h), (int)(100 / h), 30}, {h, h, 1.5}, {0, -50, 17}};
 	struct scan *scan = fixture_turning_scan(120, 200, 0.5, 5, ratio);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	float *xs = test_memory(grid_size(&grid) * sizeof(float)), *got[2];
+	float *xs = take_memory(grid_size(&grid) * sizeof(float)), *got[2];
 	size_t n = 0;
 
 	for (int k = 0; k < grid.n[2]; k++) {

@@ -127,7 +127,7 @@ TEST(beads_get_sharper)
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	struct pet_protocol p = pet_protocol_small;
 	struct shape ball[] = {{SHAPE_CYLINDER_Z, ROLE_BODY, {0, 0, 0}, {60, 60, 100}, 1}, {0}};
-	float *y = test_zeros(michelogram_size(&m), sizeof(*y)), *plain, *sharp, *smooth;
+	float *y = take_zeros(michelogram_size(&m), sizeof(*y)), *plain, *sharp, *smooth;
 	struct pet_plan plan;
 	double sum[2], w[2];
 

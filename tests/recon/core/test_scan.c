@@ -151,8 +151,8 @@ TEST(subsets)
 TEST(subsets_of_many_views)
 {
 	enum { N = 4096 };
-	double *position = test_memory(N * sizeof(*position));
-	int *order = test_memory(N * sizeof(*order)), *first = test_memory((N + 1) * sizeof(*first));
+	double *position = take_memory(N * sizeof(*position));
+	int *order = take_memory(N * sizeof(*order)), *first = take_memory((N + 1) * sizeof(*first));
 	clock_t begin = clock();
 
 	for (int i = 0; i < N; i++)

@@ -81,8 +81,8 @@ static inline struct test_case case_open_turning(double ratio)
 	uint32_t seed = 5;
 
 	c.view_bins = scan_view_size(c.scan);
-	c.line = test_memory(n * sizeof(float));
-	c.valid = test_memory(n * sizeof(float));
+	c.line = take_memory(n * sizeof(float));
+	c.valid = take_memory(n * sizeof(float));
 	for (int i = 0; i < CASE_VIEWS; i++)
 		assert_int_equal(phantom_project(&phantom, c.scan, i, c.line + (size_t)i * c.view_bins, NULL), 0);
 	for (size_t i = 0; i < n; i++) {
@@ -112,7 +112,7 @@ static inline struct dbt_plan case_plan(const struct test_case *c, const struct 
 static inline float *case_run(const struct test_case *c, const struct dbt_protocol *p, const struct dbt_plan *plan,
 			      struct device *dev)
 {
-	float *volume = test_memory(grid_size(&plan->grid) * sizeof(*volume));
+	float *volume = take_memory(grid_size(&plan->grid) * sizeof(*volume));
 	struct err err = {0};
 	int r;
 

@@ -46,9 +46,9 @@ static inline struct slab slab_open(const struct dbt_protocol *p, int device)
 	size_t n = scan_view_size(s.scan) * 25;
 
 	assert_int_equal(dbt_plan(p, s.scan, 17, HEIGHT, s.dev, &s.plan, NULL), 0);
-	s.line = test_memory(n * sizeof(float));
-	s.valid = test_memory(n * sizeof(float));
-	s.volume = test_memory(grid_size(&s.plan.grid) * sizeof(float));
+	s.line = take_memory(n * sizeof(float));
+	s.valid = take_memory(n * sizeof(float));
+	s.volume = take_memory(grid_size(&s.plan.grid) * sizeof(float));
 	slab_lines(s.scan, HEIGHT, s.line, s.valid);
 	return s;
 }

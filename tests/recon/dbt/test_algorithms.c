@@ -172,7 +172,7 @@ static double disc_contrast(enum algorithm algorithm, int iterations)
 	struct phantom phantom = {"disc", 1, &disc};
 	struct slab s = slab_open(&p, FIXTURE_CPU);
 	size_t n = scan_view_size(s.scan);
-	float *line = test_memory(n * sizeof(*line));
+	float *line = take_memory(n * sizeof(*line));
 	double inside = 0, outside = 0;
 
 	for (int view = 0; view < 25; view++) {
@@ -239,7 +239,7 @@ TEST(beads_of_fbp)
 		struct scan *scan = fixture_scan(60, 100, 1, 25);
 		struct device *dev = fixture_device(FIXTURE_CPU, 2);
 		size_t n = scan_view_size(scan);
-		float *line = test_memory(25 * n * sizeof(*line)), *valid = fixture_floats(25 * n, 1, 1, 1), *x, most[20];
+		float *line = take_memory(25 * n * sizeof(*line)), *valid = fixture_floats(25 * n, 1, 1, 1), *x, most[20];
 		double sum[3] = {0}, left = 0;
 		struct dbt_plan plan;
 		int r;
@@ -250,7 +250,7 @@ TEST(beads_of_fbp)
 		for (int view = 0; view < 25; view++)
 			assert_int_equal(phantom_project(&phantom, scan, view, line + (size_t)view * n, NULL), 0);
 		assert_int_equal(dbt_plan(&p, scan, 17, 20, dev, &plan, NULL), 0);
-		x = test_memory(grid_size(&plan.grid) * sizeof(*x));
+		x = take_memory(grid_size(&plan.grid) * sizeof(*x));
 		r = dbt_reconstruct(&p, &plan, scan, dev, line, valid, NULL, x, NULL, NULL);
 		if (!TOMONODE_FFT && r == -ENOTSUP)
 			skip_because("this build has no FFT (kissfft)");
@@ -368,9 +368,9 @@ static struct fit fit_open(enum projection_model model, float noise)
 	uint32_t seed = 31;
 
 	f.bins = op->n_out;
-	f.matrix = test_memory(FIT_VOXELS * f.bins * sizeof(*f.matrix));
-	f.length = test_zeros(f.bins, sizeof(*f.length));
-	f.y = test_zeros(f.bins, sizeof(*f.y));
+	f.matrix = take_memory(FIT_VOXELS * f.bins * sizeof(*f.matrix));
+	f.length = take_zeros(f.bins, sizeof(*f.length));
+	f.y = take_zeros(f.bins, sizeof(*f.y));
 	for (size_t j = 0; j < FIT_VOXELS; j++) {
 		float one[FIT_VOXELS] = {0}, *column = f.matrix + j * f.bins;
 

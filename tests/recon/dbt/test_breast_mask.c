@@ -23,7 +23,7 @@ static struct phantom *breast(const struct scan *scan)
  * prep uses. */
 static void add_noise(float *line, size_t n, double counts, double i0, uint64_t seed)
 {
-	uint16_t *raw = test_memory(n * sizeof(*raw));
+	uint16_t *raw = take_memory(n * sizeof(*raw));
 
 	assert_int_equal(phantom_counts(line, n, counts, seed, 1, 65535, raw, NULL), 0);
 	for (size_t i = 0; i < n; i++)
@@ -79,8 +79,8 @@ static void check_breast(double pitch, double counts, double i0, double share, i
 	struct scan *scan = fixture_scan(n_u, n_v, pitch, 5);
 	struct phantom *p = breast(scan);
 	size_t n = scan_view_size(scan);
-	float *truth = test_memory(n * sizeof(*truth)), *line = test_memory(n * sizeof(*line)),
-	      *valid = test_memory(n * sizeof(*valid));
+	float *truth = take_memory(n * sizeof(*truth)), *line = take_memory(n * sizeof(*line)),
+	      *valid = take_memory(n * sizeof(*valid));
 
 	for (int view = 0; view < 5; view += step) {
 		size_t far = 0, found = 0, marked = 0;
@@ -184,7 +184,7 @@ struct block {
 
 static struct block *block_new(void)
 {
-	struct block *b = test_memory(sizeof(*b));
+	struct block *b = take_memory(sizeof(*b));
 
 	b->scan = fixture_scan(100, 80, 1, 2);
 	for (int i = 0; i < 8000; i++) {

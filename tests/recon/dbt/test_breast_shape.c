@@ -35,8 +35,8 @@ static struct exam project(struct shape *shapes, size_t n, double offset)
 
 	e.cells = view_cells_of(e.scan);
 	cells = (size_t)e.cells.n_u * (size_t)e.cells.n_v;
-	e.line = test_memory(view * VIEWS * sizeof(float));
-	e.mean = test_memory(cells * VIEWS * sizeof(float));
+	e.line = take_memory(view * VIEWS * sizeof(float));
+	e.mean = take_memory(cells * VIEWS * sizeof(float));
 	for (size_t i = 0; i < VIEWS; i++) {
 		assert_int_equal(phantom_project(&phantom, e.scan, (int)i, e.line + i * view, NULL), 0);
 		for (size_t k = 0; k < view; k++)
@@ -235,14 +235,14 @@ static float *reconstruct(const struct exam *e, struct dbt_protocol p, double th
 			  struct dbt_report *report)
 {
 	size_t view = scan_view_size(e->scan);
-	float *valid = test_memory(view * VIEWS * sizeof(*valid)), *volume;
+	float *valid = take_memory(view * VIEWS * sizeof(*valid)), *volume;
 	struct dbt_plan plan;
 	struct err err = {0};
 
 	for (size_t i = 0; i < view * VIEWS; i++)
 		valid[i] = is_air(e->line + i / view * view, (int)(i % N_U), (int)(i % view / N_U)) ? -1 : 1;
 	assert_int_equal(dbt_plan(&p, e->scan, SUPPORT, thickness, dev, &plan, NULL), 0);
-	volume = test_memory(grid_size(&plan.grid) * sizeof(*volume));
+	volume = take_memory(grid_size(&plan.grid) * sizeof(*volume));
 	assert_done(dbt_reconstruct(&p, &plan, e->scan, dev, e->line, valid, NULL, volume, report, &err), &err);
 	return volume;
 }
@@ -420,7 +420,7 @@ TEST(softened_edge)
 {
 	enum { U = 23, V = 150 };
 	float *line = fixture_floats(U * V, 1, 0, 1.3f), *valid = fixture_floats(U * V, 2, 1, 1),
-	      *before = test_memory(sizeof(float) * U * V);
+	      *before = take_memory(sizeof(float) * U * V);
 	size_t changed = 0;
 
 	for (int i = 0; i < U * V; i += 17)

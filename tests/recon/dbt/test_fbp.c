@@ -11,7 +11,7 @@
 static float *filtered(const struct scan *scan, int view, enum dbt_filter filter, double cut, const float *line,
 		       const float *valid)
 {
-	float *q = test_memory(scan_view_size(scan) * sizeof(*q));
+	float *q = take_memory(scan_view_size(scan) * sizeof(*q));
 	struct err err = {0};
 	int r;
 
@@ -57,7 +57,7 @@ static void reference_filter(const struct scan *scan, int view, enum dbt_filter 
 {
 	int n_u = scan->n_u, n_v = scan->n_v, n = scan->n_views;
 	const struct scan_view *s = scan->views;
-	double *h = test_memory((size_t)(n_v + far) * sizeof(*h)), *g = test_memory((size_t)n_v * sizeof(*g));
+	double *h = take_memory((size_t)(n_v + far) * sizeof(*h)), *g = take_memory((size_t)n_v * sizeof(*g));
 	int lo = view > 0 ? view - 1 : view, hi = view < n - 1 ? view + 1 : view; /* the angles of fixture_scan() are ascending */
 	double a_y = (s[hi].src[1] - s[lo].src[1]) / (hi - lo), a_z = (s[hi].src[2] - s[lo].src[2]) / (hi - lo);
 
@@ -98,7 +98,7 @@ static void compare(int n_u, int n_v, int view, enum dbt_filter filter, double c
 	struct scan *scan = fixture_scan(n_u, n_v, 0.34, 7);
 	size_t n = scan_view_size(scan);
 	float *line = fixture_floats(n, (uint32_t)n, 0, 3), *valid = fixture_floats(n, 1, 1, 1), *q;
-	double *expected = test_memory(n * sizeof(*expected)), most = 0, scale = 0;
+	double *expected = take_memory(n * sizeof(*expected)), most = 0, scale = 0;
 
 	if (ends_in_air)
 		memset(line, 0, (size_t)n_u * sizeof(*line)), memset(line + n - (size_t)n_u, 0, (size_t)n_u * sizeof(*line));
@@ -134,7 +134,7 @@ TEST(a_constant_becomes_zero)
 	for (int i = 0; i < 10; i++) {
 		struct scan *scan = fixture_scan(sizes[i / 2][0], sizes[i / 2][1], 0.5, 5);
 		size_t n = scan_view_size(scan);
-		float *line = test_memory(n * sizeof(*line)), *valid = fixture_floats(n, 9, -1, 1), *q;
+		float *line = take_memory(n * sizeof(*line)), *valid = fixture_floats(n, 9, -1, 1), *q;
 		double a[3], b[3], a_y = (scan->views[4].src[1] - scan->views[3].src[1]),
 				   a_z = (scan->views[4].src[2] - scan->views[3].src[2]), most = 0;
 
@@ -161,7 +161,7 @@ TEST(the_mean_is_lost)
 {
 	struct scan *scan = fixture_scan(1, 4001, 0.1, 3);
 	size_t n = scan_view_size(scan);
-	float *line = test_zeros(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *q;
+	float *line = take_zeros(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *q;
 	double sum = 0, positive = 0;
 
 	for (int v = 1950; v < 2050; v++)
@@ -181,7 +181,7 @@ TEST(it_is_linear)
 {
 	struct scan *scan = fixture_scan(19, 77, 0.34, 9);
 	size_t n = scan_view_size(scan);
-	float *a = fixture_floats(n, 5, 0, 2), *b = fixture_floats(n, 6, 0, 2), *sum = test_memory(n * sizeof(*sum));
+	float *a = fixture_floats(n, 5, 0, 2), *b = fixture_floats(n, 6, 0, 2), *sum = take_memory(n * sizeof(*sum));
 	float *valid = fixture_floats(n, 1, 1, 1), *q_a, *q_b, *q_sum;
 
 	for (size_t i = 0; i < n; i++) {
@@ -201,7 +201,7 @@ TEST(gaps_are_bridged)
 {
 	struct scan *scan = fixture_scan(4, 120, 0.5, 3);
 	size_t n = scan_view_size(scan);
-	float *line = test_zeros(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *whole, *holes, *empty;
+	float *line = take_zeros(n, sizeof(*line)), *valid = fixture_floats(n, 1, 1, 1), *whole, *holes, *empty;
 
 	for (int v = 0; v < 120; v++)
 		for (int u = 0; u < 4; u++)
@@ -249,7 +249,7 @@ static void check_contrast(enum projection_model model, enum dbt_filter filter, 
 	struct scan *scan = fixture_turning_scan(64, 500, 0.4, 51, ratio);
 	struct scan_view views[51];
 	size_t n = scan_view_size(scan);
-	float *q = test_memory(n * 51 * sizeof(*q)), *valid = fixture_floats(n, 1, 1, 1), *slice;
+	float *q = take_memory(n * 51 * sizeof(*q)), *valid = fixture_floats(n, 1, 1, 1), *slice;
 	struct shape s = {.kind = SHAPE_ELLIPSOID, .role = ROLE_BEAD, .c = {at_x, y, z}, .r = {1e5, a, b}, .mu = 0.5};
 	struct phantom p = {.name = "one", .n = 1, .shapes = &s};
 	double sum = 0, g[2] = {0, 0};

@@ -325,7 +325,7 @@ struct edge_view {
 /* Tissue in columns [0, u) and rows [v0, v1), air in the others; view 12 of 25 is at 0 degrees. */
 static struct edge_view *edge_view(int u, int v0, int v1)
 {
-	struct edge_view *e = test_zeros(1, sizeof(*e));
+	struct edge_view *e = take_zeros(1, sizeof(*e));
 
 	e->scan = fixture_scan(N_U, N_V, 2, 25);
 	for (int v = 0; v < N_V; v++)

@@ -44,7 +44,7 @@ TEST(inside)
 {
 	struct grid g = {{200, 120, 1}, {0.3, 0.4, 1}, {0, 0, 0}};
 	float *slice = fixture_floats(grid_size(&g), 3, -1, 1);
-	uint64_t *bins = test_zeros(65536, sizeof(*bins));
+	uint64_t *bins = take_zeros(65536, sizeof(*bins));
 	size_t least = 0, most = 0, counted = 0, some = 0;
 	struct err err = {0};
 

@@ -51,7 +51,7 @@ static struct exam exam_of(const struct shape *shapes, size_t n, double ratio)
 	struct phantom phantom = {"metal", n + 1, all};
 
 	memcpy(all + 1, shapes, n * sizeof(*shapes));
-	e.line = test_memory(VIEWS * BINS * sizeof(float));
+	e.line = take_memory(VIEWS * BINS * sizeof(float));
 	e.valid = fixture_floats(VIEWS * BINS, 1, 1, 1);
 	for (int i = 0; i < VIEWS; i++)
 		assert_int_equal(phantom_project(&phantom, e.scan, i, e.line + (size_t)i * BINS, NULL), 0);
@@ -63,7 +63,7 @@ static const struct grid grid = {{N_U, N_V, SLICES}, {PITCH, PITCH, 1}, {0, -N_V
 static struct metal_report find(const struct exam *e, int *ret_sure)
 {
 	struct view_cells cells = view_cells_of(e->scan);
-	float *mean = test_memory((size_t)cells.n_u * (size_t)cells.n_v * sizeof(*mean));
+	float *mean = take_memory((size_t)cells.n_u * (size_t)cells.n_v * sizeof(*mean));
 	struct metal_view views[VIEWS];
 	signed char of[METAL_OBJECTS_MOST * VIEWS];
 	struct metal_report report;
@@ -152,7 +152,7 @@ static const struct dbt_protocol osem = {.algorithm = ALGORITHM_OSEM,
 static float *image_of(const struct exam *e, struct dbt_protocol p, enum dbt_metal metal, struct device *dev,
 		       struct dbt_report *ret_report)
 {
-	float *x = test_memory(VOXELS * sizeof(*x));
+	float *x = take_memory(VOXELS * sizeof(*x));
 	struct dbt_plan plan;
 	struct err err = {0};
 	int r;

@@ -180,8 +180,8 @@ TEST(test_both_ways)
 {
 	static const int bins[] = {1, 2, 3, 4, 7, 64};
 	enum { U = 2819, V = 131 };
-	uint16_t *raw = test_memory((size_t)U * V * sizeof *raw);
-	float *flat = test_memory((size_t)U * V * sizeof *flat), *out = test_memory((size_t)U * V * 4 * sizeof *out);
+	uint16_t *raw = take_memory((size_t)U * V * sizeof *raw);
+	float *flat = take_memory((size_t)U * V * sizeof *flat), *out = take_memory((size_t)U * V * 4 * sizeof *out);
 	struct prep p = plain;
 	struct err err = {0};
 

@@ -59,7 +59,7 @@ TEST(fill)
 		struct grid g = grid_of((double[]){0.34, 0.34, 0.68, 0.17}[way]);
 		float *image = make_image(&g, 0.05, (double[]){0, 0.5, 0, -0.2}[way]);
 		size_t n = (size_t)g.n[0] * (size_t)g.n[1];
-		float *filled = test_memory(n * sizeof(*filled));
+		float *filled = take_memory(n * sizeof(*filled));
 		double sum[30] = {0}, most = 0;
 		int count[30] = {0};
 		struct rim_fill_report r;
@@ -103,7 +103,7 @@ TEST(not_filled)
 	struct err err = {0};
 
 	for (int way = 0; way < 3; way++) {
-		float *image = fixture_floats(n, 5, way ? 0 : 2, way ? 0 : 3), *filled = test_memory(n * sizeof(*filled));
+		float *image = fixture_floats(n, 5, way ? 0 : 2, way ? 0 : 3), *filled = take_memory(n * sizeof(*filled));
 		struct rim_fill_report r;
 
 		for (size_t i = 0; way == 2 && i < n; i++) /* a breast of 4 mm */

@@ -54,7 +54,7 @@ static void add_all_views(struct work *w)
 
 static float *whole_result(struct work *w)
 {
-	float *x = test_memory(grid_size(&w->plan.grid) * sizeof(*x));
+	float *x = take_memory(grid_size(&w->plan.grid) * sizeof(*x));
 
 	assert_int_equal(dbt_read_slices(w->s, 0, CASE_SLICES, x, NULL), 0);
 	return x;
@@ -154,7 +154,7 @@ TEST(refusals)
 		size_t counted;
 
 		work_open(&w, way, FIXTURE_POISON);
-		slices = test_memory(grid_size(&w.plan.grid) * sizeof(*slices));
+		slices = take_memory(grid_size(&w.plan.grid) * sizeof(*slices));
 		assert_error(dbt_view_begin(w.s, -1, &line, &valid, &err), &err, EINVAL, "projection -1 of 7");
 		assert_error(dbt_view_begin(w.s, CASE_VIEWS, &line, &valid, &err), &err, EINVAL, "projection 7 of 7");
 		assert_error(dbt_view_end(w.s, CASE_VIEWS, &err), &err, EINVAL, "projection 7 of 7");
@@ -301,7 +301,7 @@ TEST(slices_in_any_order)
 		add_all_views(&w);
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
 		whole = whole_result(&w);
-		some = test_memory(grid_size(&w.plan.grid) * sizeof(*some));
+		some = take_memory(grid_size(&w.plan.grid) * sizeof(*some));
 		for (int round = 0; round < 200; round++) {
 			int first = (int)(fixture_random(&seed) * CASE_SLICES);
 			int n = 1 + (int)(fixture_random(&seed) * (float)(CASE_SLICES - first));
@@ -327,7 +327,7 @@ TEST(taken_volume)
 
 		work_open(&w, way, FIXTURE_POISON);
 		n = grid_size(&w.plan.grid);
-		given = test_memory(n * sizeof(*given));
+		given = take_memory(n * sizeof(*given));
 		for (size_t i = 0; i < n; i++)
 			given[i] = fixture_random(&seed) - 0.25f;
 		add_all_views(&w);
@@ -365,9 +365,9 @@ TEST(stored_slices)
 		add_all_views(&w);
 		form.columns = (size_t)w.plan.grid.n[0];
 		form.rows = (size_t)w.plan.grid.n[1];
-		expected = test_memory(w.slice * sizeof(*expected));
-		found = test_memory(w.slice * sizeof(*found));
-		floats = test_memory(w.slice * sizeof(*floats));
+		expected = take_memory(w.slice * sizeof(*expected));
+		found = take_memory(w.slice * sizeof(*found));
+		floats = take_memory(w.slice * sizeof(*floats));
 		assert_error(dbt_read_stored(w.s, 0, &form, found, &err), &err, EINVAL, "before dbt_run()");
 		assert_error(dbt_replace_slices(w.s, 0, 1, floats, &err), &err, EINVAL, "before dbt_run()");
 		assert_int_equal(dbt_run(w.s, NULL, NULL, NULL), 0);
@@ -407,7 +407,7 @@ TEST(histogram)
 
 	for (int way = 0; way < WAYS; way++) {
 		TEST_BLOCK;
-		uint64_t *found = test_zeros(65536, sizeof(*found)), *expected = test_zeros(65536, sizeof(*expected));
+		uint64_t *found = take_zeros(65536, sizeof(*found)), *expected = take_zeros(65536, sizeof(*expected));
 		size_t n, below_seen = 0, above_seen = 0;
 		float *whole;
 		struct work w;
@@ -481,7 +481,7 @@ TEST(cancel)
 			float *slice;
 
 			work_open(&w, way, FIXTURE_POISON);
-			slice = test_memory(w.slice * sizeof(*slice));
+			slice = take_memory(w.slice * sizeof(*slice));
 			add_all_views(&w);
 			r = dbt_run(w.s, &m, NULL, &err);
 			assert_int_equal(r, after < 2 * CASE_VIEWS ? -ECANCELED : 0);
@@ -525,7 +525,7 @@ TEST(faults)
 			plan = case_plan(&c, &p, dev);
 			plan.slab_slices = ways[k].slices;
 			plan.group_views = ways[k].views;
-			x = test_memory(grid_size(&plan.grid) * sizeof(*x));
+			x = take_memory(grid_size(&plan.grid) * sizeof(*x));
 			fault.ops = dev->ops;
 			fault.left = calls++;
 			dev->ops = &faulty;
@@ -611,7 +611,7 @@ static void close_with_pending_transfers(int way, int updates)
 	int r, open;
 
 	work_open(&w, way, FIXTURE_POISON);
-	slices = test_memory(2 * w.slice * sizeof(*slices));
+	slices = take_memory(2 * w.slice * sizeof(*slices));
 	watched = *w.dev->ops;
 	watched.upload_begin = watched_upload_begin;
 	watched.download_begin = watched_download_begin;

@@ -21,7 +21,7 @@ static void check(enum slabs_mode mode, int n_x, int n_y, int n_z, double h_z, d
 {
 	struct grid g = grid_of(n_x, n_y, n_z, h_z);
 	size_t n = (size_t)n_x * (size_t)n_y;
-	float *slice = test_memory(n * sizeof(*slice));
+	float *slice = take_memory(n * sizeof(*slice));
 	struct slabs *s = NULL;
 	int done = 0;
 
@@ -130,7 +130,7 @@ TEST(rounding_loses_no_slab)
 		}
 }
 
-/* Return the number of bytes allocated with test_memory(). */
+/* Return the number of bytes allocated with take_memory(). */
 static size_t allocated(void)
 {
 	struct mallinfo2 m = mallinfo2();
@@ -152,7 +152,7 @@ TEST(memory)
 		size_t before = allocated();
 
 		assert_int_equal(slabs_open(SLABS_MEAN, 10, cases[i].step, &g, &s, NULL), 0);
-		assert_true(allocated() - before < cases[i].open * 40000 + 10000); /* test_memory() may round up to pages */
+		assert_true(allocated() - before < cases[i].open * 40000 + 10000); /* take_memory() may round up to pages */
 		slabs_close(s);
 	}
 }

@@ -7,7 +7,7 @@
 static float *view_of(const struct synthetic_conf *conf, const struct grid *g, const float *volume)
 {
 	size_t n = (size_t)g->n[0] * (size_t)g->n[1];
-	float *image = test_memory(n * sizeof(*image));
+	float *image = take_memory(n * sizeof(*image));
 	struct synthetic *s = NULL;
 	struct err err = {0};
 

@@ -56,7 +56,7 @@ static inline float *parallel_image(const struct parallel_protocol *p, const str
 				    const float *lines, struct parallel_report *ret_report)
 {
 	struct parallel_plan plan = parallel_plan_made(p, s, dev);
-	float *volume = test_memory(parallel_pixels(&plan) * sizeof(*volume));
+	float *volume = take_memory(parallel_pixels(&plan) * sizeof(*volume));
 	struct err err = {0};
 
 	memset(volume, 0xff, parallel_pixels(&plan) * sizeof(*volume)); /* NaN */
@@ -68,7 +68,7 @@ static inline float *parallel_project(const struct parallel_protocol *p, const s
 				      const float *volume)
 {
 	struct parallel_plan plan = parallel_plan_made(p, s, dev);
-	float *lines = test_memory(parallel_size(s) * sizeof(*lines));
+	float *lines = take_memory(parallel_size(s) * sizeof(*lines));
 	struct err err = {0};
 
 	memset(lines, 0xff, parallel_size(s) * sizeof(*lines));
@@ -80,7 +80,7 @@ static inline float *parallel_project(const struct parallel_protocol *p, const s
 static inline float *parallel_lines(const struct parallel_scan *s, const struct parallel_shape *shapes, size_t n, double taper)
 {
 	struct parallel_phantom phantom = {n, (struct parallel_shape *)(uintptr_t)shapes};
-	float *lines = test_memory(parallel_size(s) * sizeof(*lines));
+	float *lines = take_memory(parallel_size(s) * sizeof(*lines));
 
 	assert_int_equal(parallel_phantom_project(&phantom, s, taper, lines, NULL), 0);
 	return lines;
@@ -91,7 +91,7 @@ static inline float *parallel_truth(const struct parallel_plan *plan, const stru
 				    int samples)
 {
 	struct parallel_phantom phantom = {n, (struct parallel_shape *)(uintptr_t)shapes};
-	float *volume = test_memory(parallel_pixels(plan) * sizeof(*volume));
+	float *volume = take_memory(parallel_pixels(plan) * sizeof(*volume));
 
 	assert_int_equal(parallel_phantom_draw(&phantom, &plan->grid, taper, samples, volume, NULL), 0);
 	return volume;

@@ -163,7 +163,7 @@ TEST(images_agree)
 								    .projector = PROJECTION_PATHS};
 				/* the transmission model does not see through 180 */
 				const double mu = algorithm_info(algorithm)->rule == RULE_TRANSMISSION ? 0.01 : 1;
-				float *lines = test_memory(parallel_size(&s) * sizeof(*lines)), *a, *b;
+				float *lines = take_memory(parallel_size(&s) * sizeof(*lines)), *a, *b;
 				struct parallel_report report;
 				size_t i = 0;
 				double d;

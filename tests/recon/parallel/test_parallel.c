@@ -423,7 +423,7 @@ TEST(bad_data)
 	struct parallel_scan s = parallel_scan_of(20, 10, 3);
 	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_FBP, 20);
 	struct parallel_plan plan = parallel_plan_made(&p, &s, dev);
-	float *lines = fixture_floats(parallel_size(&s), 1, 0, 1), *image = test_memory(parallel_pixels(&plan) * sizeof(*image));
+	float *lines = fixture_floats(parallel_size(&s), 1, 0, 1), *image = take_memory(parallel_pixels(&plan) * sizeof(*image));
 	size_t at = (2 * 10 + 7) * (size_t)s.n_radial + 5;
 	struct err err = {0};
 

@@ -50,7 +50,7 @@ static double integrate(const struct ellipse *e, double angle, double r)
 /* Compute the scan, whose offset is the true one; noise: standard deviation of a line integral. */
 static float *make_scan(const struct parallel_scan *s, const struct ellipse *e, double noise, uint64_t *random)
 {
-	float *lines = test_memory(parallel_size(s) * sizeof(*lines));
+	float *lines = take_memory(parallel_size(s) * sizeof(*lines));
 
 	for (size_t i = 0; i < parallel_size(s); i++) {
 		int t = (int)(i % (size_t)s->n_radial), a = (int)(i / (size_t)s->n_radial) % s->n_angles;
@@ -200,7 +200,7 @@ TEST(empty_slices)
 	float *lines;
 
 	all.n_slices = SLICES;
-	lines = test_memory(parallel_size(&all) * sizeof(*lines));
+	lines = take_memory(parallel_size(&all) * sizeof(*lines));
 	make_body(0.6, &random, body);
 	make_body(0.6, &random, air);
 	for (int i = 0; i < ELLIPSES; i++)
@@ -291,7 +291,7 @@ TEST(leaning_axis)
 	float *lines;
 
 	all.n_slices = SLICES;
-	lines = test_memory(parallel_size(&all) * sizeof(*lines));
+	lines = take_memory(parallel_size(&all) * sizeof(*lines));
 	make_body(0.7, &random, body);
 	for (int k = 0; k < SLICES; k++) {
 		float *slice;

@@ -35,7 +35,7 @@ static double line_of(int view, int t)
 
 static float *make_frames(void)
 {
-	float *x = test_memory((size_t)frames.n * RADIAL * sizeof(*x));
+	float *x = take_memory((size_t)frames.n * RADIAL * sizeof(*x));
 	int frame = 0, view = 0;
 
 	for (int i = 0; i < frames.n_runs; i++)
@@ -212,7 +212,7 @@ TEST(planted_faults_are_found)
 		[HIT_IN_FLAT] = {"hit in a flat field", 0, 0, 0},
 		[HIT_IN_DARK] = {"hit in a dark field", 0, 0, 0},
 	};
-	float *x = test_memory(sizeof(*x) * FRAMES * BINS), *lines = test_memory(sizeof(*lines) * VIEWS * BINS);
+	float *x = take_memory(sizeof(*x) * FRAMES * BINS), *lines = take_memory(sizeof(*lines) * VIEWS * BINS);
 
 	for (enum plant plant = CLEAN; plant < PLANTS; plant++) {
 		struct parallel_flat_report report = {0};

@@ -28,8 +28,8 @@ static double *dense(const struct parallel_protocol *p, const struct parallel_sc
 {
 	size_t n = (size_t)p->matrix * (size_t)p->matrix, rays = (size_t)s->n_angles * (size_t)s->n_radial;
 	struct parallel_scan stack = *s;
-	float *pixels = test_zeros(n * n, sizeof(*pixels)), *lines;
-	double *a = test_memory(rays * n * sizeof(*a));
+	float *pixels = take_zeros(n * n, sizeof(*pixels)), *lines;
+	double *a = take_memory(rays * n * sizeof(*a));
 
 	for (size_t i = 0; i < n; i++)
 		pixels[i * n + i] = 1;
@@ -107,7 +107,7 @@ TEST(order_of_rays)
 /* Solve A'A x = A'y by elimination; n unknowns. */
 static void solve(const double *a, size_t rays, size_t n, const float *y, double *ret_x)
 {
-	double *m = test_zeros(n * (n + 1), sizeof(*m));
+	double *m = take_zeros(n * (n + 1), sizeof(*m));
 
 	for (size_t r = 0; r < rays; r++)
 		for (size_t i = 0; i < n; i++) {
@@ -289,7 +289,7 @@ TEST(mltr_likelihood)
 			double before = -HUGE_VAL, of_truth = 0;
 
 			p.projector = models[m];
-			truth = test_memory(n * sizeof(*truth));
+			truth = take_memory(n * sizeof(*truth));
 			for (size_t i = 0; i < n; i++) {
 				truth[i] = lines[i];
 				lines[i] = (float)-log(fmax(poisson_draw(photons * exp(-lines[i]), poisson_stream(7, i)), 1) /
@@ -364,7 +364,7 @@ TEST(parts_change_nothing)
 		whole = parallel_image(&p, &s, dev, lines, &all);
 		for (int part = SLICES; part > 0; part--) {
 			plan.part_slices = part;
-			image = test_memory(n * sizeof(*image));
+			image = take_memory(n * sizeof(*image));
 			assert_int_equal(parallel_reconstruct(&p, &plan, &s, dev, lines, NULL, image, &parts, NULL), 0);
 			assert_true(farthest(image, whole, n) <= 3e-6 * largest(whole, n));
 			assert_near(parts.residual, all.residual, 1e-5);
@@ -442,7 +442,7 @@ TEST(progress_and_cancel)
 {
 	struct device *dev = fixture_device(FIXTURE_POISON, 1);
 	struct parallel_scan s = parallel_scan_of(20, 10, 3);
-	float *lines = parallel_lines(&s, ellipses, 2, 0), *image = test_memory(1200 * sizeof(*image));
+	float *lines = parallel_lines(&s, ellipses, 2, 0), *image = take_memory(1200 * sizeof(*image));
 
 	for (enum algorithm algorithm = ALGORITHM_BP; algorithm < ALGORITHM_COUNT; algorithm++) {
 		struct parallel_protocol p = parallel_protocol_of(parallel_supports(algorithm) ? algorithm : ALGORITHM_BP, 20);

@@ -81,7 +81,7 @@ TEST(radon_of_a_gaussian)
 	const double sigma = 5, x0 = 4.3, y0 = -6.1;
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct parallel_scan s = parallel_scan_of(N, 25, 1);
-	float *image = test_memory(N * N * sizeof(*image));
+	float *image = take_memory(N * N * sizeof(*image));
 
 	for (int j = 0; j < N; j++)
 		for (int i = 0; i < N; i++) {
@@ -115,7 +115,7 @@ TEST(every_pixel_is_projected)
 	enum { N = 7 };
 	struct device *dev = fixture_device(FIXTURE_CPU, 1);
 	struct parallel_scan s = {.n_slices = N * N, .n_angles = 9, .n_radial = 2001, .bin = 0.01, .slice = 1, .arc = 180};
-	float *pixels = test_zeros(N * N * N * N, sizeof(*pixels));
+	float *pixels = take_zeros(N * N * N * N, sizeof(*pixels));
 
 	for (int i = 0; i < N * N; i++)
 		pixels[(i * N * N) + i] = 1; /* slice i: only pixel i */

@@ -41,8 +41,8 @@ static const struct pet_protocol pet_protocol_small = {
 static inline float *pet_lines(const struct michelogram *m, const struct shape *shapes, size_t n)
 {
 	struct phantom phantom = {"", n, (struct shape *)(uintptr_t)shapes};
-	float *line = test_memory(michelogram_size(m) * sizeof(*line));
-	int *u_of = test_memory(michelogram_planes(m) * sizeof(*u_of));
+	float *line = take_memory(michelogram_size(m) * sizeof(*line));
+	int *u_of = take_memory(michelogram_planes(m) * sizeof(*u_of));
 	size_t bins = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
 	int *plane = NULL;
 	struct scan *scan = fixture_michelogram_scan(m, PET_FOV, &plane);
@@ -76,7 +76,7 @@ static inline float *pet_image_with(const struct pet_protocol *p, const struct m
 				    const float *background, struct pet_report *ret_report)
 {
 	struct pet_plan plan = pet_plan_of(p, m, which, background, dev);
-	float *x = test_memory(pet_voxels(&plan) * sizeof(*x));
+	float *x = take_memory(pet_voxels(&plan) * sizeof(*x));
 	struct err err = {0};
 	int r;
 

@@ -69,7 +69,7 @@ static inline void make_detectors(struct data *d)
 	struct scan *scan = fixture_michelogram_scan(&d->m, FOV, &plane);
 
 	d->n_lors = (size_t)scan->n_u * ANGLES * RADIAL;
-	d->detectors = test_memory(6 * d->n_lors * sizeof(*d->detectors));
+	d->detectors = take_memory(6 * d->n_lors * sizeof(*d->detectors));
 	for (int u = 0; u < scan->n_u; u++)
 		for (int a = 0; a < ANGLES; a++)
 			for (int v = 0; v < RADIAL; v++) {
@@ -99,8 +99,8 @@ static inline void make_events(struct data *d, const struct grid *g, double per_
 {
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	size_t n = d->n_lors * (size_t)data_bins(d), at = 0;
-	struct event *all = test_memory(n * sizeof(*all));
-	float *x = test_zeros(grid_size(g), sizeof(*x)), *p;
+	struct event *all = take_memory(n * sizeof(*all));
+	float *x = take_zeros(grid_size(g), sizeof(*x)), *p;
 	struct buf detectors = fixture_upload(dev, d->detectors, 6 * d->n_lors), bx, by, be;
 	struct events *a;
 	uint32_t seed = 17;
@@ -119,7 +119,7 @@ static inline void make_events(struct data *d, const struct grid *g, double per_
 		dev, &(struct events_spec){.grid = g, .fov_radius = FOV, .tof = d->m.tof, .detectors = &detectors, .batch = 1});
 	assert_int_equal(dev->ops->events_forward(a, &be, &bx, &by, NULL), 0);
 	p = fixture_download(&by);
-	d->counts = test_zeros(n, sizeof(*d->counts));
+	d->counts = take_zeros(n, sizeof(*d->counts));
 	for (size_t i = 0; i < n; i++) {
 		double expected = d->factors[i % d->n_lors] * p[i] * per_mm;
 
@@ -127,7 +127,7 @@ static inline void make_events(struct data *d, const struct grid *g, double per_
 		d->counts[i] = (int)(expected + (double)fixture_random(&seed));
 		d->n_events += (size_t)d->counts[i];
 	}
-	d->events = test_memory(d->n_events * sizeof(*d->events));
+	d->events = take_memory(d->n_events * sizeof(*d->events));
 	for (size_t i = 0; i < n; i++)
 		for (int k = 0; k < d->counts[i]; k++)
 			d->events[at++] = all[i];
@@ -189,7 +189,7 @@ struct source {
 
 static inline struct source *make_source(const struct data *d, bool by_lors)
 {
-	struct source *s = test_zeros(1, sizeof(*s));
+	struct source *s = take_zeros(1, sizeof(*s));
 
 	s->events = (struct reader){d->events, d->n_events, 0, 1000, 0, 0};
 	s->list = (struct pet_list){
@@ -202,7 +202,7 @@ static inline struct source *make_source(const struct data *d, bool by_lors)
 		.slice = 4,
 	};
 	if (by_lors) {
-		s->all = test_memory(d->n_lors * sizeof(*s->all));
+		s->all = take_memory(d->n_lors * sizeof(*s->all));
 		for (size_t i = 0; i < d->n_lors; i++)
 			s->all[i] = (struct event){{(int32_t)(2 * i), (int32_t)(2 * i + 1)}, -7, d->factors[i]};
 		s->lors = (struct reader){s->all, d->n_lors, 0, 777, 0, 0};
@@ -230,7 +230,7 @@ static inline int run(const struct pet_protocol *p, const struct pet_list *list,
 	if (r == 0) {
 		const int *n = ret_plan->grid.n;
 
-		image = test_memory((size_t)n[0] * (size_t)n[1] * (size_t)n[2] * sizeof(*image));
+		image = take_memory((size_t)n[0] * (size_t)n[1] * (size_t)n[2] * sizeof(*image));
 		assert_int_equal((size_t)report.counts, list->n_events);
 		r = pet_list_read_slices(s, 0, n[2], image, err);
 	}

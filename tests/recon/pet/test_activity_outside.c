@@ -49,7 +49,7 @@ TEST(voxels_outside)
 TEST(averages)
 {
 	struct grid fine = {.n = {12, 12, 8}, .h = {4, 4, 4}, .lo = {-48, -48, -48}, .z_fastest = true};
-	float *values = test_zeros(grid_size(&fine), sizeof(*values));
+	float *values = take_zeros(grid_size(&fine), sizeof(*values));
 
 	for (int x = 0; x < 3; x++)
 		for (int y = 0; y < 12; y++)

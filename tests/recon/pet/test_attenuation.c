@@ -129,7 +129,7 @@ static int16_t *make_ct(const double rotation[3][3], const double spacing[3], st
 			ret->at[c][3] -= ret->at[c][i] * 0.5 * (ret->n[i] - 1);
 		}
 	}
-	hu = test_memory((size_t)ret->n[0] * (size_t)ret->n[1] * (size_t)ret->n[2] * sizeof(*hu));
+	hu = take_memory((size_t)ret->n[0] * (size_t)ret->n[1] * (size_t)ret->n[2] * sizeof(*hu));
 	for (int k = 0; k < ret->n[2]; k++)
 		for (int j = 0; j < ret->n[1]; j++)
 			for (int i = 0; i < ret->n[0]; i++) {
@@ -167,7 +167,7 @@ TEST(resampling_keeps_integral_and_place)
 		for (int c = 0; c < 3; c++)
 			g.lo[c] = -0.5 * g.n[c] * g.h[c];
 		make_ct(rotation, spacing, &ct);
-		mu = test_memory(grid_size(&g) * sizeof(*mu));
+		mu = take_memory(grid_size(&g) * sizeof(*mu));
 		assert_int_equal(mu_map_resample(&ct, &line, &g, NULL, mu, NULL), 0);
 		sum = moments(&g, mu, found);
 		assert_near(sum, expected, 0.003 * expected);
@@ -231,7 +231,7 @@ TEST(repeated_maps)
 		    {{2, 4}, {8, 6}, 0.01f, 0.005f, 0.5}, {{2, 4}, {8, 6}, 0.01f, 0.04f, 0.25},
 		    {{0, 4}, {5, 9}, 0.01f, 0.01f, 0.2},  {{2, 2}, {8, 2}, 0.01f, 0.01f, 0}};
 	const struct grid g = {.n = {10, 3, 2}, .h = {1, 1, 1}, .z_fastest = true};
-	float *a = test_zeros(grid_size(&g), sizeof(*a)), *b = test_zeros(grid_size(&g), sizeof(*b));
+	float *a = take_zeros(grid_size(&g), sizeof(*a)), *b = take_zeros(grid_size(&g), sizeof(*b));
 
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		for (int i = 0; i < 10; i++)
@@ -249,7 +249,7 @@ TEST(repeated_maps)
 TEST(gaussian_has_its_width)
 {
 	struct grid g = {.n = {41, 37, 33}, .h = {1.0, 1.3, 0.8}, .z_fastest = true};
-	float *mu = test_zeros(grid_size(&g), sizeof(*mu));
+	float *mu = take_zeros(grid_size(&g), sizeof(*mu));
 	double centre[3];
 
 	mu[20 * grid_step(&g, 0) + 15 * grid_step(&g, 1) + 17 * grid_step(&g, 2)] = 1;
@@ -279,7 +279,7 @@ static struct michelogram scanner_of_water(int span)
 static int16_t *water_box(struct mu_source *ret)
 {
 	*ret = (struct mu_source){.n = {300, 200, 30}, .at = {{1, 0, 0, -149.5}, {0, 1, 0, -99.5}, {0, 0, 3, -43.5}}};
-	int16_t *hu = test_memory(300 * 200 * 30 * sizeof(*hu));
+	int16_t *hu = take_memory(300 * 200 * 30 * sizeof(*hu));
 
 	for (int k = 0; k < 30; k++)
 		for (int j = 0; j < 200; j++)

@@ -59,8 +59,8 @@ static struct attenuation_in_factors find(const struct scene *s, uint32_t seed)
 
 	fixture_segments(&m, 3, 4);
 	n = michelogram_size(&m);
-	factors = test_memory(n * sizeof(*factors));
-	attenuation = test_memory(n * sizeof(*attenuation));
+	factors = take_memory(n * sizeof(*factors));
+	attenuation = take_memory(n * sizeof(*attenuation));
 	for (int ring = 0; ring < 6; ring++)
 		for (int c = 0; c < DETECTORS; c++)
 			of[ring][c] = s->efficiencies * normal(&seed) + s->drift * cos(4 * M_PI * c / DETECTORS);

@@ -49,7 +49,7 @@ static struct pet_join plan(const struct pet_images *beds, double lambda)
 
 static float *zeros(const struct pet_join *j)
 {
-	return test_zeros((size_t)NX * NY * (size_t)j->grid.n[2], sizeof(float));
+	return take_zeros((size_t)NX * NY * (size_t)j->grid.n[2], sizeof(float));
 }
 
 /* ---- sensitivity ---- */
@@ -98,7 +98,7 @@ TEST(cut_and_joined)
 			struct pet_join j = plan(&beds, lambda);
 			float *joint = zeros(&j), volume[BED];
 			size_t n = (size_t)NX * NY * (size_t)j.grid.n[2];
-			double *truth = test_memory(n * sizeof(*truth));
+			double *truth = take_memory(n * sizeof(*truth));
 
 			for (size_t p = 0; p < n; p++)
 				truth[p] = 1 + poisson_uniform(&stream);

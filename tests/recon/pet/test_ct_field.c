@@ -40,7 +40,7 @@ static struct ct_field find(const struct scene *s, int named)
 {
 	int side = s->side > 0 ? s->side : SIDE, slices = s->side > 0 ? 1 : SLICES;
 	double pixel = WIDTH / side, first = -0.5 * (side - 1) * pixel;
-	int16_t *hu = test_memory((size_t)side * (size_t)side * (size_t)slices * sizeof(*hu));
+	int16_t *hu = take_memory((size_t)side * (size_t)side * (size_t)slices * sizeof(*hu));
 	struct ct_field_source ct = {.hu = hu, .n = {side, side, slices}, .h = {pixel, pixel}, .padding = named};
 	struct ct_field found;
 	uint32_t seed = 1;

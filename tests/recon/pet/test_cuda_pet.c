@@ -263,7 +263,7 @@ static float *smooth_data(const struct michelogram *m, const float *factors)
 {
 	const int n_k = m->tof.n > 0 ? m->tof.n : 1;
 	size_t rays = michelogram_planes(m) * (size_t)m->n_angles * (size_t)m->n_radial;
-	float *y = test_zeros(rays * (size_t)n_k, sizeof(*y));
+	float *y = take_zeros(rays * (size_t)n_k, sizeof(*y));
 
 	for (size_t i = 0; i < rays; i++) {
 		double phi = (double)(i / (size_t)m->n_radial % (size_t)m->n_angles) * 3.14159265358979 / m->n_angles;

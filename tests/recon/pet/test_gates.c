@@ -100,7 +100,7 @@ TEST(names_and_limits)
 TEST(large_tables)
 {
 	size_t size = PET_MARKS_BYTES + 1, n = 0;
-	char *text = test_memory(size + 16);
+	char *text = take_memory(size + 16);
 	struct pet_marks m = {0};
 	struct err err = {0};
 

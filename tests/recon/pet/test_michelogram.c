@@ -106,7 +106,7 @@ TEST(planes)
 static void order_of_planes(const struct michelogram *m)
 {
 	size_t n = michelogram_planes(m);
-	char *seen = test_zeros(n, 1);
+	char *seen = take_zeros(n, 1);
 	int *number;
 	struct scan *scan = fixture_michelogram_scan(m, 100, &number);
 

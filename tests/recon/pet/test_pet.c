@@ -33,7 +33,7 @@ static float *model(const struct michelogram *m, const struct pet_plan *plan, co
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	size_t plane_bins = (size_t)m->n_angles * (size_t)m->n_radial;
 	struct projection_spec spec = {.model = PROJECTION_EXACT, .n_views = m->n_angles, .grid = &grid};
-	float *lines, *sorted = test_memory(michelogram_size(m) * sizeof(*sorted));
+	float *lines, *sorted = take_memory(michelogram_size(m) * sizeof(*sorted));
 	struct scan *scan = NULL;
 	struct linop *op;
 	struct buf b, p;
@@ -173,7 +173,7 @@ TEST(factors_and_background)
 	size_t n = michelogram_size(&m);
 	struct device *dev = fixture_device(FIXTURE_POISON, 2);
 	float *line, *factors = fixture_floats(n, 5, 0.2f, 1), *background = fixture_floats(n, 7, 20, 40),
-		     *y = test_memory(n * sizeof(*y)), *x = consistent(&m, dev, &line);
+		     *y = take_memory(n * sizeof(*y)), *x = consistent(&m, dev, &line);
 
 	for (size_t i = 0; i < n; i++)
 		y[i] = factors[i] * line[i] + background[i];
@@ -214,7 +214,7 @@ TEST(start_beside_a_background)
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	float *ones = test_memory(n * sizeof(*ones)), *background = fixture_floats(n, 7, 20, 400);
+	float *ones = take_memory(n * sizeof(*ones)), *background = fixture_floats(n, 7, 20, 400);
 	struct pet_protocol p = pet_protocol_small;
 	struct pet_plan plan = pet_plan_of(&p, &m, false, true, dev);
 	float *x, *y, *first;
@@ -238,7 +238,7 @@ TEST(ignored_bins)
 {
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
-	float *y = pet_lines(&m, cylinder, 1), *factors = test_memory(n * sizeof(*factors));
+	float *y = pet_lines(&m, cylinder, 1), *factors = take_memory(n * sizeof(*factors));
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct pet_protocol p = pet_protocol_small;
 	struct pet_plan plan = pet_plan_of(&p, &m, true, false, dev);
@@ -268,13 +268,13 @@ TEST(gaps_do_not_count)
 	static const enum algorithm algorithms[] = {ALGORITHM_MLEM, ALGORITHM_OSEM, ALGORITHM_BSREM, ALGORITHM_FBP};
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
-	float *line = pet_lines(&m, cylinder, 1), *y[2], *add[2], *factors = test_memory(n * sizeof(*factors));
+	float *line = pet_lines(&m, cylinder, 1), *y[2], *add[2], *factors = take_memory(n * sizeof(*factors));
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	uint32_t seed = 5;
 
 	for (int k = 0; k < 2; k++) {
-		y[k] = test_memory(n * sizeof(*y[k]));
-		add[k] = test_memory(n * sizeof(*add[k]));
+		y[k] = take_memory(n * sizeof(*y[k]));
+		add[k] = take_memory(n * sizeof(*add[k]));
 	}
 	for (size_t i = 0; i < n; i++) {
 		bool gap = fixture_random(&seed) < 0.1f;
@@ -310,8 +310,8 @@ TEST(any_unit)
 {
 	struct michelogram m = pet_scanner_small(true);
 	size_t n = michelogram_size(&m);
-	float *y = pet_lines(&m, lopsided, n_lopsided), *other = test_memory(n * sizeof(*other)),
-	      *add = test_memory(n * sizeof(*add));
+	float *y = pet_lines(&m, lopsided, n_lopsided), *other = take_memory(n * sizeof(*other)),
+	      *add = take_memory(n * sizeof(*add));
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct pet_protocol p = pet_protocol_small;
 	struct pet_plan plan = pet_plan_of(&p, &m, false, true, dev);
@@ -324,7 +324,7 @@ TEST(any_unit)
 	x = pet_image(&p, &m, dev, y, NULL, add, NULL);
 	for (int sign = -1; sign <= 1; sign += 2) {
 		double unit = exp2(40 * sign);
-		float *scaled, *scaled_add = test_memory(n * sizeof(*add));
+		float *scaled, *scaled_add = take_memory(n * sizeof(*add));
 
 		for (size_t i = 0; i < n; i++) {
 			other[i] = (float)(y[i] * unit);

@@ -44,7 +44,7 @@ TEST(faults)
 			w.plan = pet_plan_of(&w.p, &w.m, true, true, dev);
 			w.plan.group_views = ways[k].group_views;
 			w.plan.keep_tables = ways[k].keep;
-			x = test_memory(pet_voxels(&w.plan) * sizeof(*x));
+			x = take_memory(pet_voxels(&w.plan) * sizeof(*x));
 			fault.ops = dev->ops;
 			fault.left = calls++;
 			dev->ops = &faulty;

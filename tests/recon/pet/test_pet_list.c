@@ -15,8 +15,8 @@ static float *histogram_mlem(const struct data *d, const struct pet_plan *plan, 
 	const struct device_ops *v = dev->ops;
 	const struct grid *g = &plan->grid;
 	size_t n = d->n_lors * (size_t)data_bins(d), n_x = grid_size(g), n_z = (size_t)g->n[2];
-	struct event *all = test_memory(n * sizeof(*all));
-	float *q = test_memory(n * sizeof(*q)), *x = test_memory(n_x * sizeof(*x)), *s, *num, *image;
+	struct event *all = take_memory(n * sizeof(*all));
+	float *q = take_memory(n * sizeof(*q)), *x = take_memory(n_x * sizeof(*x)), *s, *num, *image;
 	struct buf detectors = fixture_upload(dev, d->detectors, 6 * d->n_lors), be, bq, bx, bs, bn;
 	struct events *a;
 	double sum = 0;
@@ -61,7 +61,7 @@ static float *histogram_mlem(const struct data *d, const struct pet_plan *plan, 
 		for (size_t i = 0; i < n_x; i++)
 			x[i] = x[i] > 0 ? x[i] * num[i] / s[i] : 0;
 	}
-	image = test_memory(voxels_of(plan) * sizeof(*image));
+	image = take_memory(voxels_of(plan) * sizeof(*image));
 	for (size_t k = 0; k < n_z; k++)
 		for (size_t i = 0; i < MATRIX * MATRIX; i++)
 			image[k * MATRIX * MATRIX + i] = x[i * grid_column(g) + k];
@@ -100,8 +100,8 @@ TEST(equals_sinogram)
 		struct pet_plan bins;
 		struct err err = {0};
 
-		y = test_memory(n * sizeof(*y));
-		expected = test_memory(voxels_of(&plan) * sizeof(*expected));
+		y = take_memory(n * sizeof(*y));
+		expected = take_memory(voxels_of(&plan) * sizeof(*expected));
 		for (size_t i = 0; i < n; i++)
 			y[i] = (float)d.counts[i];
 		assert_int_equal(pet_plan(&protocol, &d.m, PET_FACTORS_SHARED, false, dev, &bins, &err), 0);
@@ -120,7 +120,7 @@ TEST(subsets)
 	struct data d = make_data(true, false);
 	struct source *s = make_source(&d, true);
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
-	struct event *four = test_memory(4 * d.n_events * sizeof(*four));
+	struct event *four = take_memory(4 * d.n_events * sizeof(*four));
 	struct pet_protocol p = protocol;
 	struct pet_plan plan;
 	float *expected, *image;
@@ -194,7 +194,7 @@ TEST(sampled_pairs)
 	struct pet_list_pairs pairs = {.n = 0, .stride = 1, .seed = 5};
 	struct pet_protocol p = protocol;
 	struct pet_plan plan;
-	float *few = test_memory(3 * 480 * sizeof(*few)), *all, *image;
+	float *few = take_memory(3 * 480 * sizeof(*few)), *all, *image;
 	struct event events[500];
 	double sum[2] = {0, 0};
 
@@ -247,7 +247,7 @@ TEST(resolution_model)
 	struct pet_protocol p = protocol;
 	struct pet_plan plan;
 	struct buf work[PSF_WORK_VOLUMES], x, seen, detectors, lors, y;
-	struct linop *volume = test_zeros(1, sizeof(*volume)), *psf = NULL;
+	struct linop *volume = take_zeros(1, sizeof(*volume)), *psf = NULL;
 	struct events *a;
 	float *image, *host, *lines;
 	double counts = 0;
@@ -256,7 +256,7 @@ TEST(resolution_model)
 	p.psf = 9;
 	image = image_of(&p, &s->list, dev, &plan);
 	n = grid_size(&plan.grid);
-	host = test_zeros(n, sizeof(*host));
+	host = take_zeros(n, sizeof(*host));
 	for (size_t i = 0; i < voxels_of(&plan); i++)
 		host[i % (MATRIX * MATRIX) * grid_column(&plan.grid) + i / (MATRIX * MATRIX)] = image[i];
 	*volume = (struct linop){
@@ -285,7 +285,7 @@ TEST(detectors_of_rings)
 {
 	struct data d = make_data(false, false);
 	struct michelogram_index index;
-	float *at = test_memory(3 * RINGS * 48 * sizeof(*at));
+	float *at = take_memory(3 * RINGS * 48 * sizeof(*at));
 	size_t lor = 0;
 
 	d.m.arc_corrected = false;
@@ -336,7 +336,7 @@ static float *sensitivity_of(const struct pet_list *list)
 
 	p.iterations = 1;
 	assert_int_equal(pet_list_plan(&p, list, dev, &plan, &err), 0);
-	s.values = test_memory(grid_size(&plan.grid) * sizeof(*s.values));
+	s.values = take_memory(grid_size(&plan.grid) * sizeof(*s.values));
 	assert_int_equal(pet_list_open(&p, &plan, list, dev, &session, &err), 0);
 	pet_list_share_sensitivity(session, &s);
 	assert_int_equal(pet_list_run(session, NULL, NULL, &err), 0);
@@ -366,8 +366,8 @@ TEST(sensitivity_of_rings)
 		fixture_segments(&m, 1, RINGS - 1);
 		assert_int_equal(michelogram_index_init(&m, &x, NULL), 0);
 		assert_int_equal(pet_list_detectors(&m, at, NULL), 0);
-		lors = test_memory(michelogram_size(&m) * sizeof(*lors));
-		factors = test_memory(michelogram_size(&m) * sizeof(*factors));
+		lors = take_memory(michelogram_size(&m) * sizeof(*lors));
+		factors = take_memory(michelogram_size(&m) * sizeof(*factors));
 		for (int plane = 0; plane < x.n_planes; plane++) {
 			struct michelogram_rings r = michelogram_plane_rings(&x, plane);
 			int first = (r.sum + r.difference) / 2;

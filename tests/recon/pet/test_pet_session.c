@@ -26,7 +26,7 @@ static void put_all(struct work *w)
 
 static float *result(struct work *w)
 {
-	float *x = test_memory(pet_voxels(&w->plan) * sizeof(*x));
+	float *x = take_memory(pet_voxels(&w->plan) * sizeof(*x));
 
 	assert_int_equal(pet_read_slices(w->s, 0, w->plan.grid.n[2], x, NULL), 0);
 	return x;
@@ -89,7 +89,7 @@ TEST(refusals)
 
 	work_make(&w, FIXTURE_POISON);
 	session_open(&w);
-	x = test_memory(pet_voxels(&w.plan) * sizeof(*x));
+	x = take_memory(pet_voxels(&w.plan) * sizeof(*x));
 	assert_error(pet_put(w.s, 4, 0, 1, w.data[1], &err), &err, EINVAL, "role 4 was not announced");
 	assert_error(pet_put(w.s, PET_DATA, -1, 1, w.data[1], &err), &err, EINVAL, "planes -1 to -1 of 25");
 	assert_error(pet_put(w.s, PET_DATA, 0, 0, w.data[1], &err), &err, EINVAL, "planes 0 to -1 of 25");

@@ -77,7 +77,7 @@ TEST(positions)
 	p.projector = PROJECTION_PATHS;
 	p.iterations = 5;
 	y = pet_lines(&m, shapes, 2);
-	turned = test_memory(michelogram_size(&m) * sizeof(*turned));
+	turned = take_memory(michelogram_size(&m) * sizeof(*turned));
 	for (int k = 0; k < fine.n; k++)
 		memcpy(turned + (size_t)k * plane, y + (size_t)(fine.n - 1 - k) * plane, plane * sizeof(*y));
 	plan = pet_plan_of(&p, &m, PET_FACTORS_NONE, false, dev);
@@ -235,7 +235,7 @@ TEST(planes)
 			put(&w, role, first, n - first < 17 ? n - first : 17);
 	assert_error(pet_put(w.s, PET_DATA, n - 1, 2, w.data[1], &err), &err, EINVAL, "planes 174 to 175 of 175");
 	assert_int_equal(pet_run(w.s, NULL, NULL, NULL), 0);
-	found = test_memory(pet_voxels(&w.plan) * sizeof(*found));
+	found = take_memory(pet_voxels(&w.plan) * sizeof(*found));
 	assert_int_equal(pet_read_slices(w.s, 0, w.plan.grid.n[2], found, NULL), 0);
 	assert_memory_equal(found, expected, pet_voxels(&w.plan) * sizeof(*found));
 	work_open(&w, PET_FACTORS_SHARED);

@@ -32,10 +32,10 @@ static struct fixture make(const struct randoms_case *c)
 	assert_int_equal(michelogram_index_init(&f.m, &f.x, NULL), 0);
 	f.bins = michelogram_size(&f.m);
 	f.detectors = (size_t)c->rings * (size_t)c->detectors;
-	f.r = test_zeros(f.detectors, sizeof(*f.r));
-	f.expected = test_zeros(f.bins, sizeof(*f.expected));
-	f.counts = test_zeros(f.bins, sizeof(*f.counts));
-	f.found = test_zeros(f.bins, sizeof(*f.found));
+	f.r = take_zeros(f.detectors, sizeof(*f.r));
+	f.expected = take_zeros(f.bins, sizeof(*f.expected));
+	f.counts = take_zeros(f.bins, sizeof(*f.counts));
+	f.found = take_zeros(f.bins, sizeof(*f.found));
 	return f;
 }
 
@@ -103,7 +103,7 @@ static void add_to_fans(struct fixture *f, size_t a, size_t b, size_t bin, void 
 /* Return the largest relative difference of the fan sums of two sets of bins. */
 static double fan_difference(struct fixture *f, const float *values, const float *other)
 {
-	struct fans a = {values, test_zeros(f->detectors, sizeof(double))}, b = {other, test_zeros(f->detectors, sizeof(double))};
+	struct fans a = {values, take_zeros(f->detectors, sizeof(double))}, b = {other, take_zeros(f->detectors, sizeof(double))};
 	double worst = 0;
 
 	each_pair(f, add_to_fans, &a);
@@ -394,7 +394,7 @@ TEST(dead_bins_are_no_neighbours)
 	static const struct randoms_case c = {5, 80, 51, 40, 1, 4};
 	struct fixture f = make(&c);
 	size_t bins = 51 * 40;
-	float *factors = test_memory(f.bins * sizeof(*factors));
+	float *factors = take_memory(f.bins * sizeof(*factors));
 	double total;
 
 	f.m.arc_corrected = true;
@@ -419,7 +419,7 @@ TEST(crystals_not_in_coincidence_take_nothing)
 	for (size_t k = 0; k < sizeof(cases) / sizeof(cases[0]); k++) {
 		struct fixture f = make(&cases[k]);
 		size_t bins = (size_t)f.m.n_angles * (size_t)f.m.n_radial, n_radial = (size_t)f.m.n_radial;
-		float *factors = test_memory(f.bins * sizeof(*factors));
+		float *factors = take_memory(f.bins * sizeof(*factors));
 		struct randoms_report report;
 		double total = 0;
 

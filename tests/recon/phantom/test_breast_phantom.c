@@ -55,7 +55,7 @@ static double voxel_mu(const struct voxel_phantom *p, const double at[3])
 static double *columns_of(const struct voxel_phantom *p)
 {
 	size_t n = (size_t)p->grid.n[0] * (size_t)p->grid.n[1];
-	double *line = test_zeros(n, sizeof(*line));
+	double *line = take_zeros(n, sizeof(*line));
 
 	for (size_t i = 0; i < n; i++) {
 		int thick = 0;

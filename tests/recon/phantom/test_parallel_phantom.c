@@ -48,7 +48,7 @@ TEST(mass)
 {
 	static const double expected[] = {0, 3.14159265358979323846 * 60 * 60, 100 * 100, 0.5 * 110 * 110, 0, 0};
 	struct parallel_scan s = {.n_slices = 1, .n_angles = 37, .n_radial = 3000, .bin = 0.1, .slice = 1, .arc = 180};
-	float *lines = test_memory(parallel_size(&s) * sizeof(*lines));
+	float *lines = take_memory(parallel_size(&s) * sizeof(*lines));
 
 	for (int kind = PARALLEL_PHANTOM_CIRCLE; kind <= PARALLEL_PHANTOM_HEAD; kind++) {
 		struct parallel_phantom *p = phantom_of(kind);
@@ -107,7 +107,7 @@ TEST(slices_and_offsets)
 		.n_slices = 4, .n_angles = 5, .n_radial = 31, .bin = 3, .offset = 1.1, .slice = 1, .first_angle = 20, .arc = 90};
 	struct parallel_phantom *p = phantom_of(PARALLEL_PHANTOM_HEAD);
 	struct grid g = {{9, 7, 4}, {10, 11, 1}, {-44, -39, 0}, false};
-	float *lines = test_memory(parallel_size(&s) * sizeof(*lines)), truth[9 * 7 * 4];
+	float *lines = take_memory(parallel_size(&s) * sizeof(*lines)), truth[9 * 7 * 4];
 	double turn[2];
 
 	assert_int_equal(parallel_phantom_project(p, &s, 0.4, lines, NULL), 0);
@@ -121,7 +121,7 @@ TEST(slices_and_offsets)
 TEST(noise)
 {
 	enum { N = 40000 };
-	float *lines = test_memory(N * sizeof(*lines)), again[100];
+	float *lines = take_memory(N * sizeof(*lines)), again[100];
 	double mean = 0, square = 0;
 
 	for (int i = 0; i < N; i++)

@@ -106,7 +106,7 @@ TEST(planes)
 	for (int arc = 0; arc < 2; arc++) {
 		int *number, without = 0, hit = 0;
 		struct scan *scan = make_scan(arc, &number);
-		float *line = test_memory(12 * 160 * sizeof(*line));
+		float *line = take_memory(12 * 160 * sizeof(*line));
 
 		for (int kind = PET_PHANTOM_CYLINDER; kind <= PET_PHANTOM_F; kind++) {
 			struct pet_phantom *p = make((enum pet_phantom_kind)kind);
@@ -232,7 +232,7 @@ TEST(time_of_flight)
 	struct scan *scan = make_scan(true, &number);
 	struct pet_phantom *p = make(PET_PHANTOM_F);
 	size_t n = 12 * 160;
-	float *bin = test_memory(n * sizeof(*bin)), *sum = test_zeros(n, sizeof(*sum)), *line = test_memory(n * sizeof(*line));
+	float *bin = take_memory(n * sizeof(*bin)), *sum = take_zeros(n, sizeof(*sum)), *line = take_memory(n * sizeof(*line));
 
 	scan->tof = (struct scan_tof){17, 40, 25};
 	for (int u = 2; u < scan->n_u; u += 21) {

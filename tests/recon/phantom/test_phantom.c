@@ -125,7 +125,7 @@ TEST(test_project)
 	};
 	const struct scan scan = {SCAN_DBT, 281, 179, 4, {0.85, 1.7}, {0, -152.15}, views};
 	static const enum phantom_kind kinds[] = {PHANTOM_SLAB, PHANTOM_BEADS, PHANTOM_ELLIPSOIDS, PHANTOM_CALIBRATION};
-	float *line = test_memory(scan_view_size(&scan) * sizeof *line);
+	float *line = take_memory(scan_view_size(&scan) * sizeof *line);
 	struct err err = {0};
 
 	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
@@ -247,8 +247,8 @@ TEST(test_noise)
 {
 	static const double means[] = {0.02, 0.7, 4, 9.99, 10.01, 13, 50, 300, 2500, 30000};
 	enum { N = 400000 };
-	float *line = test_memory(N * sizeof *line);
-	uint16_t *counts = test_memory(N * sizeof *counts);
+	float *line = take_memory(N * sizeof *line);
+	uint16_t *counts = take_memory(N * sizeof *counts);
 	struct err err = {0};
 
 	for (size_t k = 0; k < sizeof means / sizeof *means; k++) {
@@ -310,8 +310,8 @@ TEST(test_noise_distribution)
 TEST(test_counts)
 {
 	enum { N = 100000 };
-	float *line = test_memory(N * sizeof *line);
-	uint16_t *a = test_memory(N * sizeof *a), *b = test_memory(N * sizeof *b);
+	float *line = take_memory(N * sizeof *line);
+	uint16_t *a = take_memory(N * sizeof *a), *b = take_memory(N * sizeof *b);
 	struct err err = {0};
 
 	for (int i = 0; i < N; i++)

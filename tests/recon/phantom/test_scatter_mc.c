@@ -47,8 +47,8 @@ static void compute_row(size_t photons, struct scatter_row *row)
 	struct scan *scan = fixture_scan_at(NU, NV, 1, row->angle);
 	struct scatter_mc *m = object_of(&body);
 	struct scatter_mc_run run = {.cell = C, .photons = photons, .seed = 7};
-	float *scatter = test_memory(CU * CV * sizeof(float)), *sigma = test_memory(CU * CV * sizeof(float));
-	float *line = test_memory(NU * NV * sizeof(float));
+	float *scatter = take_memory(CU * CV * sizeof(float)), *sigma = take_memory(CU * CV * sizeof(float));
+	float *line = take_memory(NU * NV * sizeof(float));
 	const double *src = scan->views[0].src;
 	int middle, edge = 0;
 
@@ -260,7 +260,7 @@ static int write_pencil(char **arg)
 	struct scatter_mc *m = object_of(&slab);
 	struct scatter_mc_run run = {
 		.cell = 4, .photons = 2000000, .seed = 1, .collisions = atoi(arg[4]), .beam = {198, 202, 198, 202}};
-	float *scatter = test_memory(10000 * sizeof(*scatter));
+	float *scatter = take_memory(10000 * sizeof(*scatter));
 	const double *src = scan->views[0].src;
 	FILE *file = fopen(arg[5], "wb");
 	int rc;

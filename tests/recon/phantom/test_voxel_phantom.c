@@ -73,7 +73,7 @@ TEST(test_against_boxes)
 	struct phantom closed = {.name = "boxes", .n = 2, .shapes = shapes};
 	struct scan *scan = make_scan(64, 71, 0.7);
 	size_t n = scan_view_size(scan), hit = 0;
-	float *got = test_memory(n * sizeof(float)), *want = test_memory(n * sizeof(float));
+	float *got = take_memory(n * sizeof(float)), *want = take_memory(n * sizeof(float));
 	struct err err = {0};
 
 	p->grid.lo[2] = 17;
@@ -98,8 +98,8 @@ TEST(test_rays)
 	static const int body[2][3] = {{0, 5, 0}, {70, 80, 50}};
 	struct voxel_phantom *p = make(80, 90, 50, 0.4);
 	struct scan *coarse = make_scan(30, 40, 1.0), *fine = make_scan(120, 160, 0.25);
-	float *got = test_memory(scan_view_size(coarse) * sizeof(float)),
-	      *line = test_memory(scan_view_size(fine) * sizeof(float));
+	float *got = take_memory(scan_view_size(coarse) * sizeof(float)),
+	      *line = take_memory(scan_view_size(fine) * sizeof(float));
 	struct err err = {0};
 	size_t edges = 0;
 

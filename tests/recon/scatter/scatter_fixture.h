@@ -24,7 +24,7 @@ struct scatter_case {
 /* n_points: at most 300, more than one batch. */
 static inline struct scatter_case *scatter_case(int n_points, struct scan_tof tof)
 {
-	struct scatter_case *c = test_zeros(1, sizeof(*c));
+	struct scatter_case *c = take_zeros(1, sizeof(*c));
 	uint32_t seed = 7;
 	int pair = 0;
 

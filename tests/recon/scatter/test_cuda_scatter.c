@@ -60,7 +60,7 @@ TEST(planes_agree)
 
 		assert_int_equal(single_scatter_open(&m, &usual_window, dev[i], &s, NULL), 0);
 		assert_int_equal(single_scatter_run(s, &g, activity, mu, NULL, &report, NULL), 0);
-		out[i] = test_memory(michelogram_size(&m) * sizeof(float));
+		out[i] = take_memory(michelogram_size(&m) * sizeof(float));
 		assert_int_equal(single_scatter_planes(s, 0, n, 2, out[i], NULL), 0);
 		single_scatter_close(s);
 	}

@@ -48,12 +48,12 @@ static struct arrays arrays(void)
 
 	a.planes = michelogram_planes(&a.m);
 	a.bins = a.planes * PLANE;
-	a.prompts = test_memory(a.bins * sizeof(float));
+	a.prompts = take_memory(a.bins * sizeof(float));
 	a.background = fixture_floats(a.bins, 1, 1, 2);
 	a.norm = fixture_floats(a.bins, 2, 0.5f, 2);
-	a.attenuation = test_memory(a.bins * sizeof(float));
+	a.attenuation = take_memory(a.bins * sizeof(float));
 	a.scatter = fixture_floats(a.bins, 3, 1, 3);
-	a.scale = test_memory(a.planes * sizeof(float));
+	a.scale = take_memory(a.planes * sizeof(float));
 	for (size_t i = 0; i < a.bins; i++) {
 		int t = (int)(i % RADIAL);
 		bool inside = t >= 15 && t <= 25;
@@ -94,7 +94,7 @@ TEST(beside_the_body)
 {
 	struct arrays a = arrays();
 	struct scatter_scale_report report;
-	float *all = test_memory(a.bins * sizeof(float));
+	float *all = take_memory(a.bins * sizeof(float));
 
 	for (size_t i = 0; i < a.bins; i++)
 		all[i] = 0.8f * a.attenuation[i];
@@ -385,7 +385,7 @@ static void kept_is_the_same(const struct michelogram *m, const struct scatter_e
 	struct scatter_estimate_report found;
 	struct scatter_estimate_plan plan;
 	struct scatter_estimate again;
-	float *values = test_memory(michelogram_size(m) * sizeof(*values));
+	float *values = take_memory(michelogram_size(m) * sizeof(*values));
 	struct err err = {0};
 	void *bytes;
 
@@ -420,13 +420,13 @@ static struct acquired acquire(struct device *dev)
 	struct single_scatter *s;
 
 	a.bins = michelogram_size(&a.plain);
-	a.activity = test_zeros(grid_size(&fine), sizeof(float));
-	a.mu = test_zeros(grid_size(&fine), sizeof(float));
-	a.prompts = test_memory(a.bins * sizeof(float));
-	a.attenuation = test_memory(a.bins * sizeof(float));
+	a.activity = take_zeros(grid_size(&fine), sizeof(float));
+	a.mu = take_zeros(grid_size(&fine), sizeof(float));
+	a.prompts = take_memory(a.bins * sizeof(float));
+	a.attenuation = take_memory(a.bins * sizeof(float));
 	a.background = fixture_floats(a.bins, 5, 5, 6);
 	a.norm = fixture_floats(a.bins, 6, 0.6f, 1.4f);
-	a.truth = test_memory(a.bins * sizeof(float));
+	a.truth = take_memory(a.bins * sizeof(float));
 	body(a.activity, a.mu);
 	project(&a.plain, a.mu, dev, a.attenuation);
 	project(&a.plain, a.activity, dev, a.prompts);
@@ -453,7 +453,7 @@ TEST(closed_loop)
 	for (int tof = 0; tof < 2; tof++) {
 		struct michelogram m = scanner(tof ? (struct scan_tof){17, 45, 25} : (struct scan_tof){0});
 		size_t bins = a.bins;
-		float *found = test_memory(michelogram_size(&m) * sizeof(float));
+		float *found = take_memory(michelogram_size(&m) * sizeof(float));
 		struct scatter_estimate_conf conf = {.simulation = window(), .fov_radius = 200, .threads = 2};
 		double gap[2] = {0};
 
@@ -523,7 +523,7 @@ TEST(hostile)
 
 	for (size_t d = 0; d < sizeof(damages) / sizeof(damages[0]); d++) {
 		struct acquired a = acquire(dev);
-		float *found = test_memory(a.bins * sizeof(float));
+		float *found = take_memory(a.bins * sizeof(float));
 		struct scatter_estimate_conf conf = {.simulation = window(), .fov_radius = 200, .threads = 2, .iterations = 3};
 		struct scatter_estimate_report r;
 		struct scatter_estimate e;
@@ -601,8 +601,8 @@ static int estimate_with(struct device *dev, struct scan_tof tof, struct watch *
 	const struct monitor monitor = {watch, watch_progress, watch_cancelled, NULL, NULL};
 	const struct scatter_estimate_conf conf = {.simulation = window(), .fov_radius = 200, .threads = 2, .iterations = 1};
 	size_t voxels = grid_size(&fine), bins = michelogram_size(&plain);
-	float *activity = test_zeros(voxels, sizeof(float)), *mu = test_zeros(voxels, sizeof(float)),
-	      *prompts = test_memory(bins * sizeof(float)), *attenuation = test_memory(bins * sizeof(float)),
+	float *activity = take_zeros(voxels, sizeof(float)), *mu = take_zeros(voxels, sizeof(float)),
+	      *prompts = take_memory(bins * sizeof(float)), *attenuation = take_memory(bins * sizeof(float)),
 	      *background = fixture_floats(bins, 5, 5, 6);
 	const struct scatter_data data = {prompts, background, NULL, attenuation};
 	struct scatter_estimate_report report = {0};

@@ -186,8 +186,8 @@ TEST(one_point)
 	/* the point at the origin; A at (300, 0, 0), B at an angle of scatter of 45 degrees */
 	memset(c->activity, 0, grid_size(&c->grid) * sizeof(float));
 	c->grid = (struct grid){{151, 3, 3}, {1, 1, 1}, {-0.5, -1.5, -1.5}, false};
-	c->activity = test_zeros(grid_size(&c->grid), sizeof(float));
-	c->mu = test_zeros(grid_size(&c->grid), sizeof(float));
+	c->activity = take_zeros(grid_size(&c->grid), sizeof(float));
+	c->mu = take_zeros(grid_size(&c->grid), sizeof(float));
 	c->activity[60 + 151 * (1 + 3 * 1)] = 5;
 	memcpy(c->points[0], (float[]){0, 0, 0, 100}, sizeof(c->points[0]));
 	memcpy(c->detectors[0], (float[]){300, 0, 0, -1, 0, 0}, sizeof(c->detectors[0]));
@@ -249,7 +249,7 @@ TEST(reciprocity_and_sum)
 /* A uniform ball: activity 1, mu MU; voxels at its surface have the share that is inside. */
 static float *ball(const struct grid *g)
 {
-	float *x = test_memory(grid_size(g) * sizeof(*x));
+	float *x = take_memory(grid_size(g) * sizeof(*x));
 
 	for (int k = 0; k < g->n[2]; k++)
 		for (int j = 0; j < g->n[1]; j++)
@@ -275,11 +275,11 @@ TEST(sphere)
 	const struct single_scatter_conf sharp = {.energy_low = 425, .energy_high = 1e4, .energy_resolution = 0.01};
 	const struct grid g = {{40, 40, 40}, {5.25, 5.25, 5.25}, {-105, -105, -105}, false};
 	const double volume = 4.0 / 3 * M_PI * SPHERE * SPHERE * SPHERE, area = 4 * M_PI * AROUND * AROUND / BALL;
-	float(*detectors)[6] = test_memory(BALL * sizeof(*detectors)),
-	(*angles)[2] = test_memory((SCATTER_ANGLES + 1) * sizeof(*angles));
-	float(*points)[4] = test_memory(2000 * sizeof(*points)), *activity = ball(&g),
-	*mu = test_memory(grid_size(&g) * sizeof(float));
-	int32_t(*pairs)[2] = test_memory(BALL * (BALL - 1) / 2 * sizeof(*pairs));
+	float(*detectors)[6] = take_memory(BALL * sizeof(*detectors)),
+	(*angles)[2] = take_memory((SCATTER_ANGLES + 1) * sizeof(*angles));
+	float(*points)[4] = take_memory(2000 * sizeof(*points)), *activity = ball(&g),
+	*mu = take_memory(grid_size(&g) * sizeof(float));
+	int32_t(*pairs)[2] = take_memory(BALL * (BALL - 1) / 2 * sizeof(*pairs));
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct scatter_spec spec = {.grid = &g,
 				    .n_detectors = BALL,
@@ -362,7 +362,7 @@ static const struct grid body_grid = {{40, 40, 25}, {8, 8, 8}, {-160, -160, -100
 static void body(bool symmetric, float **ret_activity, float **ret_mu)
 {
 	const struct grid *g = &body_grid;
-	float *activity = test_zeros(grid_size(g), sizeof(float)), *mu = test_zeros(grid_size(g), sizeof(float));
+	float *activity = take_zeros(grid_size(g), sizeof(float)), *mu = take_zeros(grid_size(g), sizeof(float));
 
 	for (int k = 0; k < g->n[2]; k++)
 		for (int j = 0; j < g->n[1]; j++)
@@ -405,7 +405,7 @@ static float *planes_of(const struct michelogram *m, const struct single_scatter
 	struct device *dev = fixture_device(FIXTURE_CPU, 2);
 	struct single_scatter_report report;
 	struct single_scatter *s;
-	float *activity, *mu, *out = test_memory(michelogram_size(m) * sizeof(*out));
+	float *activity, *mu, *out = take_memory(michelogram_size(m) * sizeof(*out));
 
 	body(symmetric, &activity, &mu);
 	assert_int_equal(single_scatter_open(m, conf, dev, &s, NULL), 0);
@@ -549,7 +549,7 @@ TEST(bins_are_pairs)
 	float(*points)[4];
 
 	fixture_segments(&m, 1, 2);
-	out = test_memory(michelogram_size(&m) * sizeof(*out));
+	out = take_memory(michelogram_size(&m) * sizeof(*out));
 	assert_int_equal(single_scatter_open(&m, &conf, dev, &s, NULL), 0);
 	assert_int_equal(single_scatter_run(s, &g, activity, mu, NULL, &report, NULL), 0);
 	assert_int_equal(single_scatter_planes(s, 0, (int)michelogram_data_planes(&m), 1, out, NULL), 0);
