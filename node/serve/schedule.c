@@ -283,7 +283,19 @@ static bool retry_repaired(struct schedule *s, const struct job_view *v, double 
 		json_pack("{s:s, s:b}", "reason", "the damaged images were received again", "as_is", v->members.as_is), now);
 }
 
-/* Replace images that cannot be read in a held case by newer objects that can. Looked at after each new instance and event, when
+/* May newer objects of a held case be found that were not there at the last look? A new conflict, or an event of the case or of
+ * another one of its study, can bring them. */
+static bool may_have_newer(const struct schedule *s, const struct job_view *v)
+{
+	if (!s->look_newer || s->newer_since == 0)
+		return s->look_newer;
+	for (const struct job_view *o = jobs_of_study(&s->jobs, v->key); o; o = jobs_before_in_study(o))
+		if (o->seq > s->newer_since)
+			return true;
+	return v->seq > s->newer_since;
+}
+
+/* Replace images that cannot be read in a held case by newer objects that can. Looked at after each new conflict and event, when
  * nothing arrives: the sender may send several. */
 static bool replace_unreadable(struct schedule *s, const struct job_view *v, double now)
 {
@@ -291,11 +303,12 @@ static bool replace_unreadable(struct schedule *s, const struct job_view *v, dou
 	int64_t job = 0;
 	long n;
 
-	if (!s->look_newer || case_newer_obstacle(&s->jobs, v))
+	if (!may_have_newer(s, v) || case_newer_obstacle(&s->jobs, v))
 		return false;
 	n = case_newer_count(s->journal, v, true, &err);
 	if (n > 0 && still_arriving(s)) {
 		s->newer_instance = 0; /* look again */
+		s->newer_conflict = -1;
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}
@@ -588,13 +601,26 @@ static void clean_spool(struct schedule *s, double now)
 		schedule_wake_on_clock(s, s->space_at, now);
 }
 
-/* Has an instance or an event come since the last step? */
+static int keep_id(void *ctx, const struct instance_row *row, const char *detail)
+{
+	(void)detail;
+	*(int64_t *)ctx = row->id;
+	return 1;
+}
+
+/* Has an instance or an event come since the last step? If no conflict has, only cases with new events are looked at. */
 static bool has_news(struct schedule *s)
 {
-	int64_t instance = s->newer_instance, event = s->newer_event;
+	int64_t instance = s->newer_instance, event = s->newer_event, conflict = 0, last;
 
-	return journal_last_rows(s->journal, &s->newer_instance, &s->newer_event, NULL) == 0 &&
-	       (s->newer_instance != instance || s->newer_event != event);
+	if (journal_each_classified(s->journal, CLASSIFIED_CONFLICT, 1, keep_id, &conflict, NULL) < 0)
+		conflict = -1;
+	s->newer_since = conflict < 0 || conflict != s->newer_conflict ? 0 : event;
+	s->newer_conflict = conflict;
+	if (journal_last_rows(s->journal, &s->newer_instance, &last, NULL) < 0)
+		return false;
+	s->newer_event = s->jobs.last_seq; /* not `last`: what the jobs do not have yet is news in the next step */
+	return s->newer_instance != instance || s->newer_event != event;
 }
 
 void schedule_step(struct schedule *s, double now)
