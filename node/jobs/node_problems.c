@@ -147,12 +147,13 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 				 "backup (docs/disk-dies.md)."),
 			 "The node cannot open its journal: %s. No case continues.", m->journal_error);
 	else if (f->journal_error[0])
-		SET_TEXT(add_problem(
-				 all, !f->journal_missing, "journal-unreadable",
-				 f->journal_missing
-					 ? ""
-					 : "Check the spool's disk; if the file is damaged, restore a backup (docs/disk-dies.md)."),
-			 "The journal cannot be read: %s.", f->journal_error);
+		SET_TEXT(
+			add_problem(
+				all, !f->journal_missing, "journal-unreadable",
+				f->journal_missing
+					? ""
+					: "Check the spool's disk; if the file is damaged, restore a backup (docs/disk-dies.md)."),
+			"The journal cannot be read: %s.", f->journal_error);
 	if (m->journal_replaced)
 		SET_TEXT(
 			add_problem(all, true, "journal-replaced",
