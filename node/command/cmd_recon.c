@@ -42,9 +42,9 @@ static const struct option_spec option_specs[] = {
 	{0, "device", "SPEC", "auto, cpu, cpu:THREADS, cuda or cuda:N; default: the first of node.device that can be opened",
 	 INTO_TEXT(struct recon, device)},
 	{OPTION_RECON_SET, "set", "KEY=VALUE",
-	 "set one key of the protocol, with the syntax of the configuration; may be repeated; the last one is always named in the Series Description"},
+	 "set one key of the protocol, with the syntax of the configuration; may be repeated; the last that is given is always named in the Series Description"},
 	{0, "recipe", "RESULT",
-	 "the protocol, with all values, of this result, a file or the folder of its series; what differs in the new one is printed. --set is applied after it",
+	 "the protocol, with all values, of this result, a file or the folder of its series; what differs in the new one is printed. Not with --protocol; --set is applied after it",
 	 INTO_TEXT(struct recon, recipe_path)},
 	{0, "frames", "TABLE", "time frames of PET list mode, such as 6x10,4x30: the same as --set frames=TABLE",
 	 INTO_TEXT(struct recon, table)},
@@ -212,7 +212,7 @@ static int no_protocol(const struct recon *r)
 	return options_fail(&r->o, CODE_NOT_FOUND, "no protocol '%s'%s; available: %s", r->protocol_name, hint, names);
 }
 
-/* Choose the protocol given by --protocol or --recipe for all cases, or without them one for each kind of case. */
+/* Choose the protocol that --protocol or --recipe names for all cases, or without them one for each kind of case. */
 static int choose_protocols(struct recon *r)
 {
 	const char *name = r->protocol_name ? r->protocol_name : r->recipe_path ? r->recipe.protocol : NULL;
@@ -718,6 +718,10 @@ int recon_run(struct recon *r, char **paths)
 
 	if (code)
 		return code;
+	if (r->recipe_path && r->protocol_name)
+		return options_fail(&r->o, CODE_USAGE,
+				    "--protocol %s and --recipe exclude each other: a recipe has the protocol with all values; change some with --set",
+				    r->protocol_name);
 	if (r->recipe_path && recon_recipe_file(r->recipe_path, r->recipe_file, sizeof(r->recipe_file), &err) < 0)
 		return options_fail_err(&r->o, &err);
 	if (r->recipe_path && recon_recipe_load(r->recipe_file, &r->recipe, &err) < 0)

@@ -206,6 +206,7 @@ def test_recipe(folder, failures):
         check(named in said, f"{path}: {said}")
     check("--recipe: nowhere: " in made("none", "--recipe", "nowhere", of=scan, ok=(8,)), "a recipe that is missing is not named")
 
+    check("exclude" in made("none", "--recipe", results["dbt"], "--protocol", "dbt-fbp", of=scan, ok=(2,)), "a protocol and a recipe")
     other = made("dbt3", "--recipe", results["dbt"], "--set", "voxel=2.5", of=os.path.join(folder, "dbt"))
     check(other["recipe_differs"] == ["voxel=2.5, was 2"], f"{other['recipe_differs']}")
     part = os.path.join(folder, "part")  # another scan, without factors of the attenuation: another image of the same keys
