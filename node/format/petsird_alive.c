@@ -41,14 +41,11 @@ static int find_modules(const struct petsird *p, size_t type, bool **ret, struct
 	return 0;
 }
 
-/* Is a group of pairs of modules in coincidence, with values above 0 only? */
-static bool is_group_whole(const struct petsird_pair *pair, float group)
+/* Are all values of a group above 0? */
+static bool is_group_whole(const struct petsird_pair *pair, size_t group)
 {
-	const struct petsird_rows *r;
+	const struct petsird_rows *r = &pair->groups[group];
 
-	if (group < 0 || pair->n_groups == 0)
-		return group >= 0;
-	r = &pair->groups[(size_t)group];
 	return are_above_0(r->values, r->start[r->rows]);
 }
 
@@ -77,7 +74,7 @@ static int find_pairs(const struct petsird *p, size_t i, size_t j, uint64_t **re
 		return err_set(err, ENOMEM, "no memory for %zu x %zu modules", rows, columns);
 	}
 	for (size_t g = 0; g < groups; g++)
-		whole[g] = is_group_whole(pair, (float)g);
+		whole[g] = pair->n_groups == 0 || is_group_whole(pair, g);
 	for (size_t a = 0; a < rows; a++)
 		for (size_t b = 0; b < (i == j ? a + 1 : columns); b++) {
 			float group = pair->group.values[pair->group.start[a] + b];
