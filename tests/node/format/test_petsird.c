@@ -241,8 +241,8 @@ static uint8_t *write_value(uint8_t *at, unsigned v, int more)
 	return at;
 }
 
-/* Make a file with MANY events of types 0, 0 in its first block, some of them longer than needed. Event `wrong` has `by` in place
- * of its first bin; SIZE_MAX: none. */
+/* Make a file with MANY events of types 0, 0 in its first block, some of them longer than needed. Event `wrong` and every
+ * 5000th behind it has `by` in place of its first bin; SIZE_MAX: none. */
 static struct petsird_bytes make_many(const char *schema, size_t wrong, const void *by, size_t n)
 {
 	struct petsird_bytes o = petsird_make(schema), count = {0};
@@ -254,8 +254,9 @@ static struct petsird_bytes make_many(const char *schema, size_t wrong, const vo
 	for (size_t i = 0; i < MANY; i++) {
 		struct petsird_event e = many_event(i);
 
-		at = i == wrong ? mempcpy(at, by, n)
-				: write_value(at, 2 * e.detector[0] + e.energy[0], i % 97 == 0 ? (int)(i / 97 % 10) : 0);
+		at = i >= wrong && (i - wrong) % 5000 == 0
+			     ? mempcpy(at, by, n)
+			     : write_value(at, 2 * e.detector[0] + e.energy[0], i % 97 == 0 ? (int)(i / 97 % 10) : 0);
 		at = write_value(at, 2 * e.detector[1] + e.energy[1], i % 101 == 0 ? 4 : 0);
 		at = write_value(at, e.tof, i % 89 == 0 ? 1 : 0);
 	}
