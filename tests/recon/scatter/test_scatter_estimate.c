@@ -89,6 +89,22 @@ TEST(tails)
 	assert_true((double)a.scale[5] > 2.01);
 }
 
+/* The scales and the planes that are counted are those of one thread. */
+TEST(threads)
+{
+	struct arrays a = arrays();
+	struct scatter_scale_report one = {0}, many = {0};
+	float *scale = take_memory(a.planes * sizeof(float));
+
+	for (size_t i = PLANE; i < 3 * PLANE; i++)
+		a.attenuation[i] = 0.1f; /* no bins outside */
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 1, scale, &one, NULL), 0);
+	assert_int_equal(scatter_scale_fit(&a.m, &a.data, a.scatter, 5, a.scale, &many, NULL), 0);
+	assert_memory_equal(a.scale, scale, a.planes * sizeof(*scale));
+	assert_int_equal(one.without, 2);
+	assert_int_equal(many.without, one.without);
+}
+
 /* A table and coils attenuate all rays: what is outside is beside the body alone. */
 TEST(beside_the_body)
 {
