@@ -37,7 +37,11 @@ static int add_problem(struct alert_list *l, const struct node_problem *p, struc
 	s->critical = p->critical;
 	s->text = p->text;
 	s->remedy = p->remedy;
-	if (!strcmp(p->id, "destination-down")) { /* its text has what the peer answered, which may be anything */
+	if (!strcmp(p->id, "commitment-late")) { /* these texts have what the peer answered, which may be anything */
+		s->text = NULL;
+		snprintf(s->own, sizeof(s->own), "Storage is not confirmed by %.60s: the node asks again automatically.",
+			 p->subject);
+	} else if (!strcmp(p->id, "destination-down")) {
 		s->text = NULL;
 		snprintf(s->own, sizeof(s->own), "Results cannot be sent to %.60s: they wait, and are tried again automatically.",
 			 p->subject);

@@ -37,6 +37,11 @@ static void add_send(struct states *s, const struct job_view *v, const struct jo
 	if (!d)
 		return;
 	d->waiting += due;
+	if (send->state == SEND_STORED && job_send_is_active(send) &&
+	    (send->failures >= DESTINATION_UNCONFIRMED || send->commit_tries > 0)) {
+		d->unconfirmed++;
+		snprintf(d->unconfirmed_reason, sizeof(d->unconfirmed_reason), "%s", send->reason);
+	}
 	d->refused += send->state == SEND_REFUSED && v->state == JOB_DEAD_LETTER && job_send_is_active(send);
 	if (send->state == SEND_DONE && send->time > d->last_sent)
 		d->last_sent = send->time;

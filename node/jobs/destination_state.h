@@ -7,6 +7,8 @@
 #include "node/jobs/jobs.h"
 
 #define DESTINATION_STATES_MAX 32
+/* Requests of storage commitment that failed one behind the other. A report that did not come, or refuses, counts at once. */
+#define DESTINATION_UNCONFIRMED 2
 
 struct destination_state {
 	char name[CONFIG_NAME_SIZE];
@@ -17,6 +19,8 @@ struct destination_state {
 	int failures;			     /* number of consecutive failed attempts; the maximum over all cases */
 	bool down;			     /* cases wait, and the last attempt failed */
 	char reason[240];		     /* reason of that failure */
+	size_t unconfirmed;	      /* cases that were sent, and whose storage commitment failed: DESTINATION_UNCONFIRMED */
+	char unconfirmed_reason[240]; /* of the last of these failures */
 };
 
 /* Fill the list with the destinations of the configuration and those that cases wait for. Returns their number. Pure. */

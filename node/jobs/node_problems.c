@@ -384,6 +384,23 @@ bool node_problem_is_of_configuration(const struct node_problem *p)
 	return !strcmp(p->id, "certificate-expired") || !strcmp(p->id, "certificate-early") || !strcmp(p->id, "crl-ended");
 }
 
+static void find_unconfirmed(const struct destination_state *d, struct node_problems *all)
+{
+	struct node_problem *p;
+
+	if (d->unconfirmed == 0)
+		return;
+	p = add_problem(all, false, "commitment-late", "");
+	SET_SUBJECT(p, "%s", d->name);
+	SET_TEXT(
+		p,
+		d->unconfirmed == 1
+			? "Storage is not confirmed by %s: %s. %zu case was sent and waits for it; the node asks again automatically."
+			: "Storage is not confirmed by %s: %s. %zu cases were sent and wait for it; the node asks again automatically.",
+		d->name, d->unconfirmed_reason[0] ? d->unconfirmed_reason : "no answer", d->unconfirmed);
+	SET_REMEDY(p, "Let %s permit storage commitment, and know AE title, address and port of this node.", d->name);
+}
+
 static void find_destinations(const struct node_facts *f, struct node_problems *all)
 {
 	const struct manager_facts *m = &f->from_manager;
@@ -392,6 +409,7 @@ static void find_destinations(const struct node_facts *f, struct node_problems *
 	for (size_t i = 0; i < f->n_destinations; i++) {
 		const struct destination_state *d = &f->destinations[i];
 
+		find_unconfirmed(d, all);
 		if (!d->down)
 			continue;
 		p = add_problem(all, false, "destination-down", "");

@@ -244,7 +244,7 @@ TEST(test_seen)
 			done = {.id = 9, .state = JOB_DELIVERED};
 	struct job_view *list[] = {&held, &refused, &done};
 	struct jobs jobs = {.list = list, .n = 3, .open = list, .n_open = 3};
-	struct node_problems problems = {.n = 3};
+	struct node_problems problems = {.n = 4};
 	struct alert_list seen = {0};
 	struct alerts before = {0};
 
@@ -253,18 +253,21 @@ TEST(test_seen)
 	snprintf(problems.list[2].id, sizeof(problems.list[2].id), "destination-down");
 	snprintf(problems.list[2].subject, sizeof(problems.list[2].subject), "pacs");
 	snprintf(problems.list[2].text, sizeof(problems.list[2].text), "it says DOE^JANE");
+	problems.list[3] = problems.list[2];
+	snprintf(problems.list[3].id, sizeof(problems.list[3].id), "commitment-late");
 	assert_int_equal(alert_list_fill(&seen, &problems, &jobs, &before, NULL), 0);
-	assert_int_equal(seen.n, 3);
+	assert_int_equal(seen.n, 4);
 	for (size_t i = 0; i < seen.n; i++) {
 		assert_null(strstr(seen.list[i].text ? seen.list[i].text : seen.list[i].own, "JANE"));
 		assert_null(strstr(seen.list[i].remedy, "JANE"));
 	}
 	assert_string_equal(seen.list[0].key, "destination-down:pacs");
-	assert_string_equal(seen.list[1].key, "held:7");
-	assert_string_equal(seen.list[2].key, "dead-letter:8");
-	assert_false(seen.list[1].critical);
-	assert_true(seen.list[2].critical);
-	assert_string_equal(seen.list[1].own, "Case 7 (dbt) is held.");
+	assert_string_equal(seen.list[1].key, "commitment-late:pacs");
+	assert_string_equal(seen.list[2].key, "held:7");
+	assert_string_equal(seen.list[3].key, "dead-letter:8");
+	assert_false(seen.list[2].critical);
+	assert_true(seen.list[3].critical);
+	assert_string_equal(seen.list[2].own, "Case 7 (dbt) is held.");
 
 	alerts_step(&before, seen.list, seen.n, &limits, WALL, 0, next_id, NULL);
 	alerts_step(&before, seen.list, seen.n, &limits, WALL, 2, next_id, NULL);

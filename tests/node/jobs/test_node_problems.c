@@ -189,6 +189,34 @@ TEST(test_certificates)
 	expect_one(true, "certificate-unusable", "Listener 'a': key file does not exist.");
 }
 
+/* A destination that has the objects of a case: when its storage commitment counts as failed. */
+TEST(storage_that_is_not_confirmed)
+{
+	static const struct {
+		enum send_state state;
+		int failures, commit_tries;
+		bool unconfirmed;
+	} rows[] = {{SEND_STORED, 0, 0, false}, {SEND_STORED, 1, 0, false}, {SEND_STORED, 2, 0, true},
+		    {SEND_STORED, 0, 1, true},	{SEND_DUE, 2, 0, false},    {SEND_DONE, 0, 1, false}};
+	struct destination_conf pacs = {.name = "pacs"};
+	const struct config config = {.destinations = &pacs, .n_destinations = 1};
+	static struct destination_state states[DESTINATION_STATES_MAX];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct job_send send = {.destination = "pacs",
+					.state = rows[i].state,
+					.failures = rows[i].failures,
+					.commit_tries = rows[i].commit_tries,
+					.reason = "aborted"};
+		struct job_view view = {.state = JOB_RECONSTRUCTED, .sends = &send, .n_sends = 1}, *list[] = {&view};
+		struct jobs jobs = {.list = list, .n = 1, .open = list, .n_open = 1};
+
+		assert_int_equal(destination_states(&config, &jobs, states), 1);
+		assert_int_equal(states[0].unconfirmed, rows[i].unconfirmed);
+		assert_string_equal(states[0].unconfirmed_reason, rows[i].unconfirmed ? "aborted" : "");
+	}
+}
+
 TEST(test_destinations_and_devices)
 {
 	struct manager_facts *m = &facts.from_manager;
@@ -197,6 +225,13 @@ TEST(test_destinations_and_devices)
 	facts.n_destinations = 1;
 	facts.destinations[0] = (struct destination_state){.name = "pacs", .waiting = 2, .down = true, .reason = "refused"};
 	expect_one(false, "destination-down", "Results cannot be sent to pacs: refused. 2 cases wait for it");
+	working(&facts);
+	facts.n_destinations = 1;
+	facts.destinations[0] = (struct destination_state){.name = "pacs", .unconfirmed = 1, .unconfirmed_reason = "aborted"};
+	expect_one(false, "commitment-late", "Storage is not confirmed by pacs: aborted. 1 case was sent and waits for it");
+	facts.destinations[0].unconfirmed = 0;
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
 	working(&facts);
 	m->n_unresolved = 1;
 	m->unresolved[0] = (struct node_unresolved){.destination = "pacs", .host = "no.such", .reason = "Name not known"};
