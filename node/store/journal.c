@@ -53,12 +53,10 @@ static const char schema[] =
 	"CREATE TRIGGER instance_forgotten AFTER DELETE ON instance BEGIN DELETE FROM waiting WHERE instance=OLD.id; END;"
 	"PRAGMA user_version=1;";
 
-/* The first jobs of each case, by its key. */
-static const char job_key_schema[] =
-	"CREATE TABLE job_key(key TEXT, job INTEGER, PRIMARY KEY(key, job)) WITHOUT ROWID;"
-	"CREATE INDEX job_key_job ON job_key(job);"
-	"INSERT OR IGNORE INTO job_key SELECT json_extract(e.detail, '$.key'), e.job FROM event e WHERE e.name='opened'"
-	" AND" FIRST_OF_CASE("e.detail");
+/* The first jobs of cases that job_key lacks. An earlier version, to which a site may have gone back for a while, adds none: those
+ * after the last one in the table are looked at. */
+#define JOBS_WITHOUT_KEY                                                                                                         \
+	" FROM event e WHERE e.job>(SELECT IFNULL(MAX(job), 0) FROM job_key) AND e.name='opened' AND" FIRST_OF_CASE("e.detail")
 
 /* The Study Instance UID in an `opened` event: the first part of the key of its case. */
 #define KEY(event_) "json_extract(" event_ ".detail, '$.key')"
@@ -140,8 +138,7 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_FIND_RESULT] = "SELECT r.job FROM result r JOIN event o ON o.job=r.job AND o.name='opened'"
 				" JOIN event m ON m.job=?2 AND m.name='opened' WHERE r.sop_instance=?1"
 				" AND json_valid(o.detail) AND json_valid(m.detail) AND " STUDY("o") "<>" STUDY("m") " LIMIT 1",
-	/* ?1: the detail of an `opened` event, ?2: the job */
-	[JOURNAL_ADD_KEY] = "INSERT OR IGNORE INTO job_key SELECT json_extract(?1, '$.key'), ?2 WHERE" FIRST_OF_CASE("?1"),
+	[JOURNAL_ADD_KEYS] = "INSERT OR IGNORE INTO job_key SELECT " KEY("e") ", e.job" JOBS_WITHOUT_KEY,
 	[JOURNAL_LATEST_OF_KEY] = "SELECT job FROM job_key WHERE key=? ORDER BY job DESC LIMIT 1",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
@@ -400,19 +397,13 @@ static int prepare_schema(struct journal *j, struct err *err)
 	return journal_end_transaction(j, ret, err);
 }
 
-/* Create the table of keys from the events that are there, unless another process has. */
-static void prepare_job_keys(struct journal *j)
+/* Add the keys that an earlier version did not. If that fails, the next job that is opened adds them. */
+static void add_missing_keys(struct journal *j)
 {
-	static const char find[] = "SELECT COUNT(*) FROM sqlite_master WHERE name='job_key'";
-	int64_t there = 1;
-	int ret = query_int(j, find, &there, NULL);
+	int64_t missing = 0;
 
-	if (ret < 0 || there || journal_execute(j, JOURNAL_BEGIN, "begin", NULL, NO_VALUES) < 0)
-		return;
-	ret = query_int(j, find, &there, NULL);
-	if (ret == 0 && !there && sqlite3_exec(j->db, job_key_schema, NULL, NULL, NULL) != SQLITE_OK)
-		ret = -EIO;
-	journal_end_transaction(j, ret, NULL);
+	if (query_int(j, "SELECT EXISTS(SELECT 1" JOBS_WITHOUT_KEY ")", &missing, NULL) == 0 && missing)
+		(void)journal_execute(j, JOURNAL_ADD_KEYS, "add keys of cases", NULL, NO_VALUES);
 }
 
 int journal_open(const char *path, struct journal **ret_journal, struct err *err)
@@ -463,9 +454,11 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 			   "CREATE TABLE IF NOT EXISTS job_number(job INTEGER PRIMARY KEY);"
 			   "CREATE TABLE IF NOT EXISTS result(sop_instance TEXT, job INTEGER, PRIMARY KEY(sop_instance, job)) "
 			   "WITHOUT ROWID;"
-			   "CREATE INDEX IF NOT EXISTS result_job ON result(job);",
+			   "CREATE INDEX IF NOT EXISTS result_job ON result(job);"
+			   "CREATE TABLE IF NOT EXISTS job_key(key TEXT, job INTEGER, PRIMARY KEY(key, job)) WITHOUT ROWID;"
+			   "CREATE INDEX IF NOT EXISTS job_key_job ON job_key(job);",
 			   NULL, NULL, NULL);
-	prepare_job_keys(j);
+	add_missing_keys(j);
 	*ret_journal = j;
 	return 0;
 fail:

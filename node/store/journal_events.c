@@ -179,7 +179,7 @@ static int insert_job(struct journal *j, const char *detail, double now, int64_t
 	if (ret == 0)
 		ret = insert_event(j, job, EVENT_OPENED, 0, detail, now, err);
 	if (ret == 0)
-		ret = journal_execute(j, JOURNAL_ADD_KEY, "add the key of a case", err, VALUES(TEXT(detail), NUMBER(job)));
+		ret = journal_execute(j, JOURNAL_ADD_KEYS, "add the key of a case", err, NO_VALUES);
 	if (ret == 0)
 		*ret_job = job;
 	return ret;

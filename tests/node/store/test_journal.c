@@ -290,6 +290,34 @@ TEST(found_by_key, .setup = setup, .teardown = teardown)
 	journal_close(j);
 }
 
+/* An earlier version, to which a site went back for a while, opens jobs and does not know the table. */
+TEST(found_by_key_after_going_back, .setup = setup, .teardown = teardown)
+{
+	struct place *p = *state;
+	struct journal *open = open_journal(p), *j;
+	int64_t first = open_with(open, "{\"key\":\"1.2|3\"}"), later;
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(p->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db,
+				      "INSERT INTO event(time, job, name, detail) VALUES(2, 2, 'opened', '{\"key\":\"1.2|3\"}'),"
+				      "(2, 3, 'opened', '{\"key\":\"1.2|4\"}'), (2, 4, 'opened', 'no JSON')",
+				      NULL, NULL, NULL),
+			 SQLITE_OK);
+	assert_int_equal(latest(open, "1.2|3"), first);
+	later = open_with(open, "{\"key\":\"1.2|5\"}"); /* also where they could not be added at the start */
+	assert_int_equal(latest(open, "1.2|3"), 2);
+	assert_int_equal(latest(open, "1.2|5"), later);
+	assert_int_equal(sqlite3_exec(db, "DELETE FROM job_key WHERE job>1", NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	j = open_journal(p);
+	assert_int_equal(latest(j, "1.2|3"), 2);
+	assert_int_equal(latest(j, "1.2|4"), 3);
+	assert_int_equal(latest(j, "1.2|5"), later);
+	journal_close(open);
+	journal_close(j);
+}
+
 /* An object that was ignored, and is received again when it is needed. */
 TEST(ignored_once, .setup = setup, .teardown = teardown)
 {
