@@ -308,14 +308,15 @@ static bool replace_unreadable(struct schedule *s, const struct job_view *v, dou
 	n = case_newer_count(s->journal, v, true, &err);
 	if (n > 0 && still_arriving(s)) {
 		s->newer_instance = 0; /* look again */
-		s->newer_conflict = -1;
 		schedule_wake_at(s, now + ARRIVING_LOOK);
 		return false;
 	}
 	if (n > 0)
 		n = case_newer_open(s->journal, &s->jobs, v, "", NULL, now, &job, &err);
-	if (n < 0 && n != -ESTALE)
+	if (n < 0 && n != -ESTALE) {
+		s->newer_instance = 0;
 		journal_error(s, &err, now);
+	}
 	return job > 0 && refresh_jobs(s, now) == 0;
 }
 
@@ -608,19 +609,18 @@ static int keep_id(void *ctx, const struct instance_row *row, const char *detail
 	return 1;
 }
 
-/* Has an instance or an event come since the last step? If no conflict has, only cases with new events are looked at. */
+/* Has a conflict or an event come since the last step? If no conflict has, only cases with new events are looked at. The indexer
+ * takes the senders in turn: what was not classified at the last look is behind newer_instance, whatever was classified since. */
 static bool has_news(struct schedule *s)
 {
 	int64_t instance = s->newer_instance, event = s->newer_event, conflict = 0, last;
+	bool conflicts = journal_last_rows(s->journal, &s->newer_instance, &last, NULL) < 0 ||
+			 journal_each_classified(s->journal, CLASSIFIED_CONFLICT, 1, keep_id, &conflict, NULL) < 0 ||
+			 conflict > instance;
 
-	if (journal_each_classified(s->journal, CLASSIFIED_CONFLICT, 1, keep_id, &conflict, NULL) < 0)
-		conflict = -1;
-	s->newer_since = conflict < 0 || conflict != s->newer_conflict ? 0 : event;
-	s->newer_conflict = conflict;
-	if (journal_last_rows(s->journal, &s->newer_instance, &last, NULL) < 0)
-		return false;
+	s->newer_since = conflicts ? 0 : event;
 	s->newer_event = s->jobs.last_seq; /* not `last`: what the jobs do not have yet is news in the next step */
-	return s->newer_instance != instance || s->newer_event != event;
+	return conflicts || s->newer_event != event;
 }
 
 void schedule_step(struct schedule *s, double now)

@@ -79,8 +79,8 @@ struct schedule {
 	uint64_t incoming;		     /* fingerprint of the arriving objects at the last check */
 	double incoming_since;		     /* time since when it is unchanged */
 	size_t quarantined;		     /* number of quarantined jobs already logged */
-	int64_t newer_instance, newer_event; /* the last instance and event for which newer objects were looked for */
-	int64_t newer_conflict;		     /* the last conflict then; -1: look again at all cases */
+	int64_t newer_instance, newer_event; /* for which newer objects were looked for: all instances up to this one, the last
+						event; newer_instance 0: look again at all cases */
 	int64_t newer_since;		     /* in this step: jobs with events after this one; 0: all */
 	bool look_newer;		     /* in this step */
 };

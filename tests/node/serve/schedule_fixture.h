@@ -22,6 +22,7 @@ struct stage {
 	char dir[64], path[96];
 	struct config *config;
 	struct schedule s;
+	char uid[65]; /* of the last member */
 };
 
 /* Give the scheduler another configuration: more keys of the node, and other sections. */
@@ -80,11 +81,11 @@ static inline int64_t add_instance(struct stage *t, const char *uid)
 static inline void add_member(struct stage *t, int64_t job, int expected)
 {
 	static int serial;
-	char uid[65], detail[200];
+	char detail[200];
 	int64_t id;
 
-	snprintf(uid, sizeof(uid), "1.%lld.%d", (long long)job, serial++);
-	id = add_instance(t, uid);
+	snprintf(t->uid, sizeof(t->uid), "1.%lld.%d", (long long)job, serial++);
+	id = add_instance(t, t->uid);
 	snprintf(detail, sizeof(detail), "{\"instance\":%lld,\"received\":%f,\"expected\":%d,\"frames\":1}", (long long)id, NOW,
 		 expected);
 	assert_int_equal(journal_classify(t->s.journal, id, CLASSIFIED_MEMBER, job, detail, NOW, NULL), 0);

@@ -559,3 +559,30 @@ TEST(outbox_of_what_has_changed, .setup = setup, .teardown = teardown)
 	retention_clean_changed_outboxes(&t->s.jobs, t->dir, is_busy, &busy);
 	assert_false(has_outbox(t, name));
 }
+
+static void add_conflict(struct stage *t, int64_t instance)
+{
+	assert_int_equal(
+		journal_classify(t->s.journal, instance, CLASSIFIED_CONFLICT, 0, "{\"key\":\"dbt\",\"repairs\":true}", NOW, NULL),
+		0);
+}
+
+/* A newer object of a held case continues it, also where the indexer classified the later one of another sender first. */
+TEST(newer_object_of_a_held_case, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	int64_t job = add_job(t, "dbt", 1, 1), newer, other;
+
+	step(t, job, NOW);
+	append(t, job, EVENT_STARTED, "{}");
+	append(t, job, EVENT_HELD, "{}");
+	step(t, job, NOW);
+	newer = add_instance(t, t->uid);
+	other = add_instance(t, "1.2.3");
+	add_conflict(t, other);
+	step(t, job, NOW);
+	assert_int_equal(step(t, job, NOW)->state, JOB_HELD);
+	add_conflict(t, newer);
+	assert_int_equal(step(t, job, NOW)->state, JOB_CANCELLED);
+	assert_int_equal(t->s.jobs.n, 2);
+}
