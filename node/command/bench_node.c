@@ -31,7 +31,7 @@
 
 #define PATH_BYTES 400
 #define HEADER_BYTES (64u << 10) /* of a file, in which its UIDs are */
-#define DIGITS 6		 /* at the end of a UID, that tell copies apart */
+#define DIGITS 9		 /* at the end of a UID, that tell copies apart */
 #define OPEN_CASE 999999	 /* the exam of the open case */
 #define START_SECONDS 120.0
 #define RESULT_SECONDS 1800.0
@@ -184,7 +184,7 @@ static void change_uid(char *bytes, size_t n, const char *uid, long number)
 	size_t length = strlen(uid);
 	char digits[24];
 
-	snprintf(digits, sizeof(digits), "%06ld", number % 1000000);
+	snprintf(digits, sizeof(digits), "%09ld", number % 1000000000);
 	for (char *at = bytes; length > 2 * DIGITS && (at = memmem(at, n - (size_t)(at - bytes), uid, length)); at += length)
 		memcpy(at + length - DIGITS, digits, DIGITS);
 }
@@ -428,7 +428,7 @@ static int send_exam(struct bench_node *b, double *ret_last, struct err *err)
 
 	b->exam++;
 	for (size_t i = 0; ret == 0 && i < b->n_images; i++) {
-		ret = write_copy(b, &b->images[i], b->exam, 1000 * b->exam + (long)i, path, err);
+		ret = write_copy(b, &b->images[i], b->exam, ++b->object, path, err);
 		if (ret == 0)
 			ret = store_file(scu, path, err);
 		unlink(path);
