@@ -47,6 +47,7 @@ struct bench_node {
 	char folder[PATH_BYTES], sizes[80];
 	pid_t pid;
 	int port;
+	const char *device;	 /* that the node was told to use */
 	const struct kind *kind; /* of the exams */
 	struct image *images;
 	size_t n_images, capacity;
@@ -296,6 +297,7 @@ int bench_node_start(const struct bench_node_options *o, struct bench_node **ret
 
 	if (!b)
 		return err_set(err, ENOMEM, "no memory for a node");
+	b->device = o->device;
 	if (snprintf(b->folder, sizeof(b->folder), "%.300s/tomonode-bench.XXXXXX", o->folder) < 0 || !mkdtemp(b->folder)) {
 		ret = err_set(err, errno, "%s: no folder can be created: %s", o->folder, strerror(errno));
 		free(b);
@@ -439,6 +441,14 @@ static int send_exam(struct bench_node *b, double *ret_last, struct err *err)
 	return ret;
 }
 
+/* A node whose device cannot be used reconstructs on the processor: that is not what was asked for. */
+static int check_device(const struct bench_node *b, const struct job_view *v, struct err *err)
+{
+	if (!strcmp(b->device, "auto") || strchr(b->device, ',') || !strncmp(v->device, b->device, strlen(b->device)))
+		return 0;
+	return err_set(err, ENODEV, "case %lld was reconstructed by %s, not by %s", (long long)v->id, v->device, b->device);
+}
+
 /* Count the delivered cases; ret_last: when the last one was delivered. A case that needs a person is an error. */
 static int count_delivered(struct bench_node *b, size_t *ret_n, double *ret_last, struct err *err)
 {
@@ -451,6 +461,8 @@ static int count_delivered(struct bench_node *b, size_t *ret_n, double *ret_last
 
 		if (v->state == JOB_HELD || v->state == JOB_FAILED || v->state == JOB_DEAD_LETTER || v->state == JOB_IMPOSSIBLE)
 			ret = err_set(err, EIO, "case %lld is %s: %s", (long long)v->id, job_state_name(v->state), v->reason);
+		else if (v->state == JOB_DELIVERED)
+			ret = check_device(b, v, err);
 		*ret_n += v->state == JOB_DELIVERED;
 		if (v->state == JOB_DELIVERED && v->finished > *ret_last)
 			*ret_last = v->finished;

@@ -147,3 +147,6 @@ def test_a_node_that_cannot_be_measured(folder):
     none = os.path.join(folder, "none")
     check(none in bench(8, "node", "--folder", none)[1], "no such folder")
     check("33" in bench(2, "node", "--senders", "33")[1], "too many senders")
+    done = h.run(h.TOMONODE, "bench", "node", "--folder", folder, "--device", "cuda:99", code=6, timeout=600,
+                 env={**os.environ, "LD_PRELOAD": ""})
+    check("by cpu" in done.stderr and "not by cuda:99" in done.stderr and not done.stdout, "another device was measured")
