@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_node.c - a node that is measured.
  *
- * - The programs that it consists of are this one. What they print goes to files in the folder; an error names them.
+ * - The programs that it consists of are this one. What they print goes to files in the folder; an error names them, and they stay.
  * - All exams are copies of one simulated exam, with other last digits in its UIDs.
  * - When a result is delivered is read in the node's journal.
  */
@@ -56,6 +56,7 @@ struct bench_node {
 	struct jobs jobs;
 	long exam, object; /* numbers of the last copies */
 	size_t sent;	   /* exams whose delivery is waited for */
+	bool failed;	   /* an error names one of its logs, which stays */
 };
 
 static int make_path(const struct bench_node *b, const char *name, char ret[PATH_BYTES], struct err *err)
@@ -102,9 +103,10 @@ static int simulate_exam(struct bench_node *b, bool full, struct err *err)
 	b->kind = simulate_bench_exam(full, folder, &words[2]);
 	if (ret == 0)
 		ret = start_program(b, (char *const *)words, "simulate.log", &pid, err);
-	if (ret == 0 && (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 0))
-		ret = err_set(err, EIO, "no exam could be simulated: see %s/simulate.log", b->folder);
-	return ret;
+	if (ret < 0 || (waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0))
+		return ret;
+	b->failed = true;
+	return err_set(err, EIO, "no exam could be simulated: see %s/simulate.log", b->folder);
 }
 
 /* ---- images ---- */
@@ -268,6 +270,7 @@ static int open_association(const struct bench_node *b, struct scu **ret_scu, st
 static int fail_node(struct bench_node *b, struct err *err)
 {
 	b->pid = 0;
+	b->failed = true;
 	return err_set(err, EIO, "the node ended: see %s/node.log", b->folder);
 }
 
@@ -335,6 +338,9 @@ int bench_node_start(const struct bench_node_options *o, struct bench_node **ret
 
 struct bench_node *bench_node_end(struct bench_node *b)
 {
+	static const char *const folders[] = {"exam", "out", "spool", "results"};
+	char path[PATH_BYTES];
+
 	if (!b)
 		return NULL;
 	journal_close(b->journal);
@@ -346,7 +352,11 @@ struct bench_node *bench_node_end(struct bench_node *b)
 	for (size_t i = 0; i < b->n_images; i++)
 		free(b->images[i].bytes);
 	free(b->images);
-	folder_remove(b->folder, NULL);
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		if (make_path(b, folders[i], path, NULL) == 0)
+			folder_remove(path, NULL);
+	if (!b->failed)
+		folder_remove(b->folder, NULL);
 	free(b);
 	return NULL;
 }

@@ -21,7 +21,7 @@ struct bench_node;
 
 /* Make the exam, start the node and wait until it answers. */
 int bench_node_start(const struct bench_node_options *o, struct bench_node **ret_node, struct err *err);
-/* Stop it and remove its folder; takes NULL, returns NULL. */
+/* Stop it and remove its folder, but for a log that an error named; takes NULL, returns NULL. */
 struct bench_node *bench_node_end(struct bench_node *b);
 
 /* Return what is sent, for the line of a result: "3 images of 10 kB". */

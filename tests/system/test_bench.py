@@ -4,6 +4,7 @@ refuses."""
 import json
 import math
 import os
+import shutil
 
 import pytest
 
@@ -147,6 +148,11 @@ def test_a_node_that_cannot_be_measured(folder):
     none = os.path.join(folder, "none")
     check(none in bench(8, "node", "--folder", none)[1], "no such folder")
     check("33" in bench(2, "node", "--senders", "33")[1], "too many senders")
+    error = bench(1, "node", "--folder", folder, "--device", "none")[1]
+    log = error.split("see ")[1].strip()
+    check(os.path.getsize(log) > 0 and len(os.listdir(os.path.dirname(log))) == 3, "the log that the error names is there")
+    shutil.rmtree(os.path.dirname(log))
     done = h.run(h.TOMONODE, "bench", "node", "--folder", folder, "--device", "cuda:99", code=6, timeout=600,
                  env={**os.environ, "LD_PRELOAD": ""})
+    check(not os.listdir(folder), "its folder is removed")
     check("by cpu" in done.stderr and "not by cuda:99" in done.stderr and not done.stdout, "another device was measured")
