@@ -155,6 +155,37 @@ TEST(test_damaged_injection)
 	}
 }
 
+/* A weight in g and a dose in MBq would give an SUV that is wrong by powers of ten. */
+TEST(test_no_suv)
+{
+	static const struct {
+		double weight, dose;
+		const char *says; /* NULL: an SUV */
+	} cases[] = {
+		{70, 3.7e8, NULL},
+		{1000, 1e5, NULL},
+		{0.5, 1e12, NULL},
+		{1000.1, 3.7e8, "Patient's Weight (0010,1030) is 1000.1 kg; allowed: above 0, at most 1000"},
+		{70000, 3.7e8, "Patient's Weight (0010,1030) is 70000 kg"},
+		{70, 99999, "Radionuclide Total Dose (0018,1074) is 99999 Bq; allowed: 100000 to 1e+12"},
+		{70, 370, "Radionuclide Total Dose (0018,1074) is 370 Bq"},
+		{70, 1.1e12, "Radionuclide Total Dose (0018,1074) is 1.1e+12 Bq"},
+	};
+	struct series_report report;
+	struct input in;
+
+	input_make(&in);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		in.s.facts.weight = cases[i].weight;
+		in.s.facts.dose = cases[i].dose;
+		report = write_series(&in);
+		if (cases[i].says ? !strstr(report.warnings, cases[i].says) : strstr(report.warnings, "SUV") != NULL)
+			fail_msg("case %zu: '%s'", i, report.warnings);
+		series_report_clear(&report);
+	}
+	input_clear(&in);
+}
+
 /* Of more sentences than fit, whole ones remain; the derivation (1024 characters) has those that fit, too. A short CT takes SCAT.
  */
 TEST(test_whole_sentences)
