@@ -199,6 +199,8 @@ TEST(test_bad_values)
 		 "0.02 to 5 mm; 0: the detector's own pitch"},
 		{"protocols = ( { name = \"p\"; algorithm = \"art\"; } );", "t.conf:1: key 'algorithm' of protocol 'p': \"art\"",
 		 "osem, mlem, ostr, mltr, sart, bp, fbp"},
+		{"protocols = ( { name = \"p\"; relaxation = 2.0; } );", "t.conf:1: key 'relaxation' of protocol 'p': 2",
+		 "0.001 to 1.999"}, /* from 2 on SART diverges */
 		{"protocols = ( { name = \"p\"; kind = \"pet\"; corrections = [ \"randoms\", \"scatter\" ]; } );",
 		 "t.conf:1: key 'corrections' of protocol 'p'", "\"scatter\" needs \"attenuation\""},
 		{"protocols = ( { name = \"p\"; slab_thickness = 4; slab_step = 5; } );",
