@@ -167,8 +167,7 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 				all, true, "journal-damaged",
 				"Let the node deliver what it can, then restore a backup, or move the spool away and send its images "
 				"again (docs/disk-dies.md)."),
-			"The journal was found damaged when the node was started: %s. Cases may not continue; new images are "
-			"accepted and kept.",
+			"The journal is damaged: %s. Cases may not continue; new images are accepted and kept.",
 			m->journal_damage);
 	if (f->unindexed > 0 && f->unindexed_for > NODE_INDEX_SECONDS)
 		SET_TEXT(add_problem(all, false, "index-late",

@@ -80,7 +80,7 @@ struct manager_facts {
 	char incoming[300];	  /* why no file can be written in incoming/; "": the last attempt succeeded */
 	char results[300];	  /* why no result can be written in work/ or outbox/; "": it can */
 	char audit[200];	  /* why audit messages wait in the queue; "": they do not */
-	char journal_damage[200]; /* first finding of the journal's check at the start; "": none */
+	char journal_damage[200]; /* first finding of the journal's check; "": none */
 	bool journal_replaced;	  /* journal.db is not the file that the node opened at its start */
 	char journal_error[300];  /* why the manager cannot open the journal; "": it is open */
 	char reload[300];	  /* why the last reload was refused; "": it was not */

@@ -169,7 +169,7 @@ static void put_node(struct html *h, const struct status *s)
 	if (s->node) {
 		put_number(h, "start_time_seconds", "gauge", "When the node was started, since the epoch.",
 			   json_get_number(s->node, "started"));
-		put_number(h, "journal_damaged", "gauge", "1 if the journal's check at the start found damage.",
+		put_number(h, "journal_damaged", "gauge", "1 if the journal was found damaged.",
 			   json_string_length(json_object_get(s->node, "journal")) > 0);
 		put_number(h, "receiver_running", "gauge", "1 while the receiver runs.", json_get_bool(s->node, "receiver"));
 		put_head(h, "device_disabled", "gauge", "1 while a device is disabled.");

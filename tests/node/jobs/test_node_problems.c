@@ -139,9 +139,9 @@ TEST(test_journal)
 	expect_one(true, "journal-unreadable", "file is not a database");
 	working(&facts);
 	snprintf(facts.from_manager.journal_damage, sizeof(facts.from_manager.journal_damage), "row 3");
-	expect_one(true, "journal-damaged", "The journal was found damaged when the node was started: row 3.");
+	expect_one(true, "journal-damaged", "The journal is damaged: row 3.");
 	snprintf(facts.from_manager.journal_damage, sizeof(facts.from_manager.journal_damage), "main\npage 3");
-	expect_one(true, "journal-damaged", "started: main page 3."); /* one line */
+	expect_one(true, "journal-damaged", "is damaged: main page 3."); /* one line */
 	working(&facts);
 	facts.unindexed = 2;
 	facts.unindexed_for = NODE_INDEX_SECONDS - 1;
