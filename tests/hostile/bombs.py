@@ -231,6 +231,7 @@ CASES = [
     ("a deflated object over the network", alone(raw=squeezed(b.whole(b"")), syntax=o.DEFLATED), "refused", r"C-STORE was answered \{\}"),
     ("RLE with too few values", exam("mg", encapsulate(lambda f: [rle(v[:-200]) for v in f])), HELD, r"RLE segment 1 cannot be decoded: 3996 of 4096 values"),
     ("JPEG of another size", exam("mg", encapsulate(lambda f: [code_stream(0xC3, 65535, 65535) for _ in f], o.JPEG)), HELD, "65535"),
+    ("JPEG-LS of another size", exam("mg", encapsulate(lambda f: [code_stream(0xF7, 65535, 65535) for _ in f], o.JPEG_LS)), HELD, "65535"),
     ("JPEG of the right size without data", exam("mg", encapsulate(lambda f: [code_stream(0xC3, 64, 64) for _ in f], o.JPEG)), HELD, "cannot be decoded|JPEG"),
     ("JPEG-LS of the right size without data", exam("mg", encapsulate(lambda f: [code_stream(0xF7, 64, 64) for _ in f], o.JPEG_LS)), HELD,
      "cannot be decoded|JPEG-LS"),
