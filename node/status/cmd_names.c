@@ -102,7 +102,6 @@ int cmd_names(int argc, char **argv)
 		struct status_name one = {.job = q.job};
 
 		q.file[sizeof(q.file) - 1] = '\0';
-		snprintf(one.file, sizeof(one.file), "%s", q.file);
 		alarm(WATCHDOG_SECONDS);
 		if (snprintf(path, sizeof(path), "%s/%s", process.config->node.spool, q.file) < (int)sizeof(path))
 			read_one(path, &one);

@@ -65,7 +65,7 @@ static bool text_fits(const struct search *x, const struct job_view *v)
 	if (!strcmp(number, x->text) || contains_text(x, v->accession) || contains_text(x, v->calling) ||
 	    (x->is_uid && uid_fits(x, v)))
 		return true;
-	name = x->s->config->status.show_patient ? status_names_find(&x->s->names, v->id) : NULL;
+	name = x->s->config->status.show_patient ? status_names_of(&x->s->names, v) : NULL;
 	return name && (contains_text(x, name->name) || contains_text(x, name->id));
 }
 
@@ -193,7 +193,7 @@ static const char *const columns[] = {"Case", "State", "Received", "What", "Acce
 /* same: the row above is of the same exam. */
 static void put_row(struct html *h, const struct status *s, const struct job_view *v, bool same)
 {
-	const struct status_name *name = status_names_find(&s->names, v->id);
+	const struct status_name *name = status_names_of(&s->names, v);
 	char title[120], when[TIME_TEXT_SIZE], protocol[OTHER_RESULT_TEXT];
 	const char *word, *texts[] = {title, v->accession, v->calling, protocol};
 	enum status_tone tone = status_text_state(v, &word);

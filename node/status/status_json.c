@@ -27,7 +27,7 @@ static json_t *sends_json(const struct status *s, const struct job_view *v)
 
 static json_t *case_json(const struct status *s, const struct job_view *v)
 {
-	const struct status_name *name = s->config->status.show_patient ? status_names_find(&s->names, v->id) : NULL;
+	const struct status_name *name = s->config->status.show_patient ? status_names_of(&s->names, v) : NULL;
 	char title[120], sentence[900], stage[64];
 	double fraction, left;
 	json_t *one;

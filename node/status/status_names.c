@@ -47,6 +47,19 @@ const struct status_name *status_names_find(const struct status_names *names, in
 	return at < names->n && names->list[at].job == job ? &names->list[at] : NULL;
 }
 
+/* Was it read from the image whose header the result has? */
+static bool is_of_result(const struct status_name *one, const struct job_view *v)
+{
+	return !v->header || !strcmp(one->file, v->header);
+}
+
+const struct status_name *status_names_of(const struct status_names *names, const struct job_view *v)
+{
+	const struct status_name *one = status_names_find(names, v->id);
+
+	return one && is_of_result(one, v) ? one : NULL;
+}
+
 int64_t status_names_header(int64_t job, int which)
 {
 	return -2 * job - which;
@@ -85,9 +98,10 @@ static void stop_process(struct status_names *names)
 	while (waitpid(names->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	for (size_t i = 0; i < names->n_pending; i++)
-		if (names->pending[i]) {
-			struct status_name none = {.job = names->pending[i]};
+		if (names->pending[i].job) {
+			struct status_name none = {.job = names->pending[i].job};
 
+			memcpy(none.file, names->pending[i].file, sizeof(none.file));
 			log_event(LOG_WARNING, "name-not-read", "job=%lld", (long long)none.job);
 			store_name(names, &none);
 			break;
@@ -121,10 +135,11 @@ void status_names_receive(struct status_names *names)
 		return;
 	while ((n = receive_one(names->fd, &one)) == (ssize_t)sizeof(one)) {
 		one.name[sizeof(one.name) - 1] = one.id[sizeof(one.id) - 1] = '\0';
-		one.issuer[sizeof(one.issuer) - 1] = one.birth[sizeof(one.birth) - 1] = one.file[sizeof(one.file) - 1] = '\0';
+		one.issuer[sizeof(one.issuer) - 1] = one.birth[sizeof(one.birth) - 1] = '\0';
 		for (size_t i = 0; i < names->n_pending; i++)
-			if (names->pending[i] == one.job && one.job) {
-				names->pending[i] = 0;
+			if (names->pending[i].job == one.job && one.job) {
+				names->pending[i].job = 0;
+				memcpy(one.file, names->pending[i].file, sizeof(one.file));
 				store_name(names, &one);
 			}
 	}
@@ -132,24 +147,18 @@ void status_names_receive(struct status_names *names)
 		stop_process(names);
 }
 
-struct first {
-	struct status_name_request *q;
-	bool found;
-};
-
 static int copy_first(void *ctx, const struct instance_row *row, const char *detail)
 {
-	struct first *f = ctx;
+	struct status_name_request *q = ctx;
 
 	(void)detail;
-	snprintf(f->q->file, sizeof(f->q->file), "%s", row->file);
-	f->found = true;
+	snprintf(q->file, sizeof(q->file), "%s", row->file);
 	return 1;
 }
 
 static bool is_unread(const struct status_names *names, const struct job_view *v)
 {
-	return v->state != JOB_CLEANED && v->members.instances > 0 && !status_names_find(names, v->id);
+	return v->state != JOB_CLEANED && v->members.instances > 0 && !status_names_of(names, v);
 }
 
 /* The oldest job whose name is kept: index in the list of jobs. */
@@ -168,20 +177,18 @@ size_t status_names_unread(const struct status_names *names, const struct status
 }
 
 /* Add a request, if it has a place and is not there yet. */
-static void add_question(struct status_names *names, const struct status_name_request *q, struct status_name_request *questions)
+static void add_question(struct status_names *names, const struct status_name_request *q)
 {
 	for (size_t i = 0; i < names->n_pending; i++)
-		if (names->pending[i] == q->job)
+		if (names->pending[i].job == q->job)
 			return;
 	if (names->n_pending == STATUS_NAMES_PENDING_MAX)
 		return;
-	questions[names->n_pending] = *q;
-	names->pending[names->n_pending++] = q->job;
+	names->pending[names->n_pending++] = *q;
 }
 
 /* The two headers that a case is held for, if they are not those that are known. */
-static void collect_headers(struct status_names *names, const struct status *s, const struct job_view *v,
-			    struct status_name_request *questions)
+static void collect_headers(struct status_names *names, const struct status *s, const struct job_view *v)
 {
 	char file[2][128] = {{0}};
 
@@ -193,37 +200,36 @@ static void collect_headers(struct status_names *names, const struct status *s, 
 
 		memcpy(q.file, file[i], sizeof(q.file));
 		if (!known || strcmp(known->file, q.file) != 0)
-			add_question(names, &q, questions);
+			add_question(names, &q);
 	}
 }
 
-static void collect_question(struct status_names *names, const struct status *s, const struct job_view *v,
-			     struct status_name_request *questions)
+static void collect_question(struct status_names *names, const struct status *s, const struct job_view *v)
 {
 	struct status_name_request q = {.job = v->id};
-	struct first first = {.q = &q};
 
 	if (names->n_pending == STATUS_NAMES_PENDING_MAX)
 		return;
-	collect_headers(names, s, v, questions);
+	collect_headers(names, s, v);
 	if (!is_unread(names, v))
 		return;
-	journal_each_member(s->journal, v->id, copy_first, &first, NULL);
-	if (first.found)
-		add_question(names, &q, questions);
+	if (v->header)
+		snprintf(q.file, sizeof(q.file), "%s", v->header);
+	else
+		journal_each_member(s->journal, v->id, copy_first, &q, NULL);
+	if (q.file[0])
+		add_question(names, &q);
 }
 
-static void collect_list(struct status_names *names, const struct status *s, const struct status_list *l,
-			 struct status_name_request *questions)
+static void collect_list(struct status_names *names, const struct status *s, const struct status_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		for (size_t k = 0; k < l->list[i].n && k < STATUS_EXAM_MAX; k++)
-			collect_question(names, s, l->list[i].cases[k], questions);
+			collect_question(names, s, l->list[i].cases[k]);
 }
 
 void status_names_request(struct status_names *names, const struct status *s)
 {
-	struct status_name_request questions[STATUS_NAMES_PENDING_MAX];
 	const char *path = s->config->path;
 	char number[16];
 	char *argv[8] = {"tomonode", "names", "--ipc", number, NULL};
@@ -233,11 +239,11 @@ void status_names_request(struct status_names *names, const struct status *s)
 	if (names->fd >= 0 || !s->journal)
 		return;
 	names->n_pending = 0;
-	collect_list(names, s, &s->attention, questions);
-	collect_list(names, s, &s->work, questions);
-	collect_list(names, s, &s->done, questions);
+	collect_list(names, s, &s->attention);
+	collect_list(names, s, &s->work);
+	collect_list(names, s, &s->done);
 	for (size_t i = s->jobs.n; i-- > oldest_kept(s) && names->n_pending < STATUS_NAMES_PENDING_MAX;)
-		collect_question(names, s, s->jobs.list[i], questions);
+		collect_question(names, s, s->jobs.list[i]);
 	if (names->n_pending == 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	snprintf(number, sizeof(number), "%d", pair[1]);
@@ -255,7 +261,7 @@ void status_names_request(struct status_names *names, const struct status *s)
 	names->fd = pair[0];
 	names->until = clock_seconds() + PROCESS_SECONDS;
 	for (size_t i = 0; i < names->n_pending; i++)
-		if (send(names->fd, &questions[i], sizeof(questions[i]), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		if (send(names->fd, &names->pending[i], sizeof(names->pending[i]), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			break;
 	shutdown(names->fd, SHUT_WR);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patients' names for the status page, if the configuration enables them. They are stored only in the images and, while the page
- * runs, in memory. When a case is to be shown, a separate process reads the header of its first image (node/status/cmd_names.c):
+ * runs, in memory. When a case is to be shown, a separate process reads the header of an image of it (node/status/cmd_names.c):
  * if a header crashes that process, only this name stays unknown.
  */
 #ifndef TOMONODE_NODE_STATUS_NAMES_H
@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct job_view;
 struct status;
 
 #define STATUS_NAMES_MAX 8192	     /* maximum number of names kept: of the newest cases */
@@ -29,7 +30,7 @@ struct status_name { /* reply of the process */
 struct status_names {
 	struct status_name *list; /* by job */
 	size_t n, capacity;
-	int64_t pending[STATUS_NAMES_PENDING_MAX]; /* requested jobs; 0: the reply was received */
+	struct status_name_request pending[STATUS_NAMES_PENDING_MAX]; /* job 0: the reply was received */
 	size_t n_pending;
 	int fd;	      /* socket to the process; -1: none runs */
 	pid_t pid;    /* of the process */
@@ -46,6 +47,8 @@ void status_names_request(struct status_names *names, const struct status *s);
 void status_names_receive(struct status_names *names);
 size_t status_names_unread(const struct status_names *names, const struct status *s); /* number of cases whose name can be read */
 const struct status_name *status_names_find(const struct status_names *names, int64_t job); /* NULL: not known (yet) */
+/* Find the patient of a case: of the image whose header its result has, if a person chose one; else of its first image. */
+const struct status_name *status_names_of(const struct status_names *names, const struct job_view *v);
 /* By this job number the headers that a case is held for are known, which = 0 and 1 (node/jobs/patients.h). */
 int64_t status_names_header(int64_t job, int which);
 

@@ -130,7 +130,7 @@ void status_page_picture(struct html *h, const struct status *s, const struct jo
 
 static const struct status_name *patient_of(const struct status *s, const struct job_view *v)
 {
-	const struct status_name *name = s->config->status.show_patient ? status_names_find(&s->names, v->id) : NULL;
+	const struct status_name *name = s->config->status.show_patient ? status_names_of(&s->names, v) : NULL;
 
 	return name && (name->name[0] || name->id[0]) ? name : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Patients' names for the page: whose are asked for, what is kept, and that nothing is left open. This program is the process
- * that reads them, too: the name of job N is "name N"; it dies at job 13. */
+ * that reads them, too: the name of job N is "name N"; it dies at job 13, and at one file. */
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -11,6 +11,7 @@
 #include "tests/node/serve/schedule_fixture.h"
 
 #define DEADLY 13
+#define DEADLY_FILE "instances/deadly.dcm"
 
 /* tomonode names --ipc FD -c FILE */
 static int read_names(char **words)
@@ -21,7 +22,7 @@ static int read_names(char **words)
 	while (recv(fd, &q, sizeof(q), 0) == (ssize_t)sizeof(q)) {
 		struct status_name one = {.job = q.job};
 
-		if (q.job == DEADLY)
+		if (q.job == DEADLY || !strcmp(q.file, DEADLY_FILE))
 			return 1;
 		snprintf(one.name, sizeof(one.name), "name %lld of %s", (long long)q.job, q.file);
 		if (send(fd, &one, sizeof(one), MSG_NOSIGNAL) < 0)
@@ -81,6 +82,47 @@ TEST(names_of_all_jobs, .setup = setup, .teardown = teardown)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no process is left */
 }
 
+static void read_all(struct status_names *names, const struct status *s)
+{
+	status_names_request(names, s);
+	assert_true(names->fd >= 0);
+	receive_all(names);
+	assert_int_equal(status_names_unread(names, s), 0);
+}
+
+/* The patient is that of the first image, and of another one as soon as a person chose it for the result, whether or not it can
+ * be read. */
+TEST(patient_of_the_result, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	static struct status s;
+	struct status_names names;
+	const struct job_view *v;
+	char file[128];
+
+	status_names_begin(&names);
+	add_jobs(t, &s, 1);
+	v = s.jobs.list[0];
+	read_all(&names, &s);
+	assert_non_null(strstr(status_names_of(&names, v)->name, " of instances/"));
+	snprintf(file, sizeof(file), "%s", status_names_of(&names, v)->file);
+	for (int readable = 1; readable >= 0; readable--) {
+		append(t, v->id, EVENT_HELD, "{\"reason\":\"x\",\"patients\":true}");
+		append(t, v->id, EVENT_RETRY,
+		       readable ? "{\"reason\":\"x\",\"same_patient\":true,\"header\":\"instances/chosen.dcm\"}"
+				: "{\"reason\":\"x\",\"same_patient\":true,\"header\":\"" DEADLY_FILE "\"}");
+		schedule_step(&t->s, NOW);
+		s.jobs = t->s.jobs;
+		assert_null(status_names_of(&names, v)); /* not the one of before */
+		assert_int_equal(status_names_unread(&names, &s), 1);
+		read_all(&names, &s);
+		assert_string_equal(status_names_of(&names, v)->file, readable ? "instances/chosen.dcm" : DEADLY_FILE);
+		assert_string_not_equal(status_names_of(&names, v)->file, file);
+		assert_string_equal(status_names_of(&names, v)->name, readable ? "name 1 of instances/chosen.dcm" : "");
+	}
+	status_names_end(&names);
+}
+
 /* Each look-up gives its descriptors back. */
 TEST(many_look_ups, .setup = setup, .teardown = teardown)
 {
@@ -114,7 +156,7 @@ TEST(number_of_requests, .setup = setup, .teardown = teardown)
 	add_jobs(t, &s, STATUS_NAMES_PENDING_MAX + 3);
 	status_names_request(&names, &s);
 	assert_int_equal(names.n_pending, STATUS_NAMES_PENDING_MAX);
-	assert_int_equal(names.pending[0], s.jobs.list[s.jobs.n - 1]->id);
+	assert_int_equal(names.pending[0].job, s.jobs.list[s.jobs.n - 1]->id);
 	status_names_end(&names);
 	s.journal = NULL; /* cannot be read now */
 	status_names_request(&names, &s);
@@ -158,8 +200,8 @@ TEST(replies_that_nobody_asked_for)
 
 	status_names_begin(&names);
 	fd = fake_process(&names);
-	names.pending[0] = 7;
-	names.pending[1] = 9;
+	names.pending[0].job = 7;
+	names.pending[1].job = 9;
 	names.n_pending = 2;
 	reply(fd, 8, "other");
 	reply(fd, 0, "none");
@@ -189,7 +231,7 @@ TEST(late_process)
 
 	status_names_begin(&names);
 	fd = fake_process(&names);
-	names.pending[0] = 7;
+	names.pending[0].job = 7;
 	names.n_pending = 1;
 	status_names_receive(&names);
 	assert_true(names.fd >= 0);
@@ -213,9 +255,9 @@ TEST(number_of_names)
 
 		names.n_pending = 0;
 		while (names.n_pending < STATUS_NAMES_PENDING_MAX && job < STATUS_NAMES_MAX + 1)
-			names.pending[names.n_pending++] = ++job;
+			names.pending[names.n_pending++].job = ++job;
 		for (size_t i = names.n_pending; i-- > 0;) { /* the newest first */
-			reply(fd, names.pending[i], "x");
+			reply(fd, names.pending[i].job, "x");
 			status_names_receive(&names);
 		}
 		close(fd);
