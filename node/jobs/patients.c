@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "node/base/folder.h"
+#include "node/base/json_get.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/case_selection.h"
 #include "node/store/event.h"
@@ -168,24 +169,88 @@ static int find_header(void *ctx, const struct instance_row *row, const char *de
 	return 0;
 }
 
-bool patients_headers(struct journal *j, const struct jobs *jobs, const struct job_view *v, char ret_file[2][128])
+struct naming {
+	struct patients_named *named;
+	struct patient_identity identity[PATIENTS_NAMED_MAX], last_identity; /* {0}: none, or of another key */
+	uint32_t key;
+	struct instance_row last; /* of the job's own images */
+};
+
+static bool same_identity(const struct patient_identity *a, const struct patient_identity *b)
+{
+	return !memcmp(a->digest, b->digest, sizeof(a->digest));
+}
+
+static size_t find_identity(const struct naming *c, const struct patient_identity *who)
+{
+	size_t i = 0;
+
+	while (i < c->named->n && !same_identity(&c->identity[i], who))
+		i++;
+	return i;
+}
+
+static void set_named(struct naming *c, size_t at, const struct patient_identity *who, const struct instance_row *row)
+{
+	c->identity[at] = *who;
+	snprintf(c->named->list[at].file, sizeof(c->named->list[at].file), "%s", row->file);
+	c->named->list[at].received = row->received;
+}
+
+static int add_named(void *ctx, const struct instance_row *row, const char *text)
+{
+	struct naming *c = ctx;
+	struct patient_identity who = {0};
+	json_t *detail;
+	uint32_t key = 0;
+	bool known;
+
+	if (row->companion)
+		return 0;
+	detail = json_loads(text ? text : "", 0, NULL);
+	known = patients_parse(json_get_text(detail, "identity"), &who, &key) && key == c->key;
+	json_decref(detail);
+	if (!known)
+		memset(&who, 0, sizeof(who));
+	c->last = *row;
+	c->last_identity = who;
+	if (!known || find_identity(c, &who) < c->named->n)
+		return 0;
+	if (c->named->n == PATIENTS_NAMED_MAX)
+		c->named->more = true;
+	else
+		set_named(c, c->named->n++, &who, row);
+	return 0;
+}
+
+/* Put the patient of the last image before the others: patients_statement() chooses its header. */
+static void put_last_first(struct naming *c)
+{
+	size_t at = find_identity(c, &c->last_identity);
+
+	if (at == PATIENTS_NAMED_MAX) {
+		c->named->more = true;
+		at--;
+	}
+	if (at == c->named->n)
+		c->named->n++;
+	memmove(&c->named->list[1], &c->named->list[0], at * sizeof(c->named->list[0]));
+	memmove(&c->identity[1], &c->identity[0], at * sizeof(c->identity[0]));
+	set_named(c, 0, &c->last_identity, &c->last);
+}
+
+bool patients_named(struct journal *j, const struct jobs *jobs, const struct job_view *v, struct patients_named *ret)
 {
 	const struct job_view *other = NULL;
 	struct patient_conflict conflict;
-	struct names names = {.instance = conflict.header};
-	struct patient_header last[2] = {0};
+	struct naming c = {.named = ret, .key = v->patients_key};
 
-	if (patients_no_statement(v) || !patients_conflict(jobs, v, &conflict, &other))
+	*ret = (struct patients_named){0};
+	if (patients_no_statement(v) || journal_each_member(j, v->id, add_named, &c, NULL) < 0 || !c.last.file[0])
 		return false;
-	if (other) {
-		journal_each_member(j, v->id, find_header, &last[0], NULL);
-		journal_each_member(j, other->id, find_header, &last[1], NULL);
-	} else {
-		journal_each_member(j, v->id, find_name, &names, NULL);
-	}
-	for (int i = 0; i < 2; i++)
-		snprintf(ret_file[i], sizeof(ret_file[i]), "%s", other ? last[i].file : names.file[i]);
-	return ret_file[0][0] && ret_file[1][0];
+	put_last_first(&c);
+	return !patients_conflict(jobs, v, &conflict, &other) || !other ||
+	       journal_each_member(j, other->id, add_named, &c, NULL) >= 0;
 }
 
 int patients_statement(struct journal *j, const struct job_view *v, const char *header, bool as_is, const char *where,

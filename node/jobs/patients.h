@@ -32,9 +32,18 @@ bool patients_conflict(const struct jobs *jobs, const struct job_view *v, struct
 /* Describe it with the names of files, or the number of the other case. */
 void patients_reason(struct journal *j, const struct job_view *v, const struct patient_conflict *conflict,
 		     const struct job_view *other, char *ret_text, size_t size);
-/* Find the files of the two headers that do not name one patient, of a job that is held because of that: of another case the one
- * received last. false: there is no such conflict. */
-bool patients_headers(struct journal *j, const struct jobs *jobs, const struct job_view *v, char ret_file[2][128]);
+#define PATIENTS_NAMED_MAX 8
+
+struct patients_named { /* by the headers of a job, and of the other case that it has a conflict with */
+	struct {
+		char file[128];	    /* the first header that names the patient */
+		double received;    /* s since the epoch */
+	} list[PATIENTS_NAMED_MAX]; /* the first one is the header whose patient the result gets if no other one is chosen */
+	size_t n;
+	bool more; /* there are others, which have no place here */
+};
+/* Find all different patients of a job that is held because of them. false: it is not, or its images cannot be found. */
+bool patients_named(struct journal *j, const struct jobs *jobs, const struct job_view *v, struct patients_named *ret);
 
 /* Return why a person cannot state this now: a clause; NULL: it can be stated. */
 const char *patients_no_statement(const struct job_view *v);

@@ -269,12 +269,25 @@ static const char *person_of(const struct status_request *q)
 	return q->person.name[0] ? q->person.name : "its user";
 }
 
+/* Has the page what it must show before a person says that it is one patient? */
+static bool headers_shown(const struct reporter *r, const struct job_view *v)
+{
+	const struct status_name *of[PATIENTS_NAMED_MAX];
+	struct patients_named named;
+
+	return patients_named(r->process.journal, &r->status.jobs, v, &named) &&
+	       (!r->process.config->status.show_patient || status_names_headers(&r->status.names, v, &named, of));
+}
+
 static int action_detail(struct reporter *r, const struct status_request *q, const struct job_view *v, json_t **ret_detail,
 			 struct err *err)
 {
 	const char *who = q->person.name;
 	char reason[160];
 
+	if (q->page == STATUS_SAME && !headers_shown(r, v))
+		return err_set(err, ESTALE, "the headers of case %lld are being read: look at its patients first",
+			       (long long)v->id);
 	if (q->page == STATUS_SAME)
 		return patients_statement(r->process.journal, v, NULL, v->members.as_is, "on the status page", person_of(q),
 					  ret_detail, err);

@@ -13,7 +13,6 @@
 #include "kernels/clock.h"
 #include "node/base/list_grow.h"
 #include "node/base/log.h"
-#include "node/jobs/patients.h"
 #include "node/process/spawn.h"
 #include "node/status/status.h"
 
@@ -60,9 +59,27 @@ const struct status_name *status_names_of(const struct status_names *names, cons
 	return one && is_of_result(one, v) ? one : NULL;
 }
 
-int64_t status_names_header(int64_t job, int which)
+static int64_t header_number(int64_t job, size_t which)
 {
-	return -2 * job - which;
+	return -PATIENTS_NAMED_MAX * job - (int64_t)which;
+}
+
+/* Return what was read from this file; NULL: nothing yet. */
+static const struct status_name *find_header(const struct status_names *names, const struct job_view *v,
+					     const struct patients_named *named, size_t which)
+{
+	const struct status_name *one = status_names_find(names, header_number(v->id, which));
+
+	return one && !strcmp(one->file, named->list[which].file) ? one : NULL;
+}
+
+bool status_names_headers(const struct status_names *names, const struct job_view *v, const struct patients_named *named,
+			  const struct status_name *ret[PATIENTS_NAMED_MAX])
+{
+	for (size_t i = 0; i < named->n; i++)
+		if (!(ret[i] = find_header(names, v, named, i)))
+			return false;
+	return named->n > 0;
 }
 
 /* Without memory the name stays unknown. */
@@ -187,19 +204,18 @@ static void add_question(struct status_names *names, const struct status_name_re
 	names->pending[names->n_pending++] = *q;
 }
 
-/* The two headers that a case is held for, if they are not those that are known. */
+/* The headers of the patients that a case is held for, if they are not known. */
 static void collect_headers(struct status_names *names, const struct status *s, const struct job_view *v)
 {
-	char file[2][128] = {{0}};
+	struct patients_named named;
 
-	if (!v->patients_differ || !patients_headers(s->journal, &s->jobs, v, file))
+	if (!v->patients_differ || !patients_named(s->journal, &s->jobs, v, &named))
 		return;
-	for (int i = 0; i < 2; i++) {
-		struct status_name_request q = {.job = status_names_header(v->id, i)};
-		const struct status_name *known = status_names_find(names, q.job);
+	for (size_t i = 0; i < named.n; i++) {
+		struct status_name_request q = {.job = header_number(v->id, i)};
 
-		memcpy(q.file, file[i], sizeof(q.file));
-		if (!known || strcmp(known->file, q.file) != 0)
+		memcpy(q.file, named.list[i].file, sizeof(q.file));
+		if (!find_header(names, v, &named, i))
 			add_question(names, &q);
 	}
 }

@@ -6,18 +6,20 @@
 #ifndef TOMONODE_NODE_STATUS_NAMES_H
 #define TOMONODE_NODE_STATUS_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct job_view;
+#include "node/jobs/patients.h"
+
 struct status;
 
 #define STATUS_NAMES_MAX 8192	     /* maximum number of names kept: of the newest cases */
 #define STATUS_NAMES_PENDING_MAX 128 /* maximum number of requests to one process */
 
 struct status_name_request {
-	int64_t job;	/* negative: status_names_header() */
+	int64_t job;	/* negative: of a header of such a case */
 	char file[128]; /* relative to the spool */
 };
 
@@ -49,7 +51,8 @@ size_t status_names_unread(const struct status_names *names, const struct status
 const struct status_name *status_names_find(const struct status_names *names, int64_t job); /* NULL: not known (yet) */
 /* Find the patient of a case: of the image whose header its result has, if a person chose one; else of its first image. */
 const struct status_name *status_names_of(const struct status_names *names, const struct job_view *v);
-/* By this job number the headers that a case is held for are known, which = 0 and 1 (node/jobs/patients.h). */
-int64_t status_names_header(int64_t job, int which);
+/* Find the headers of the patients that a case is held for. false: not all are read yet. */
+bool status_names_headers(const struct status_names *names, const struct job_view *v, const struct patients_named *named,
+			  const struct status_name *ret[PATIENTS_NAMED_MAX]);
 
 #endif

@@ -6,6 +6,7 @@
  * - A section or case keeps its id between updates: script, focus and opened details depend on it.
  * - The page contains no style and no script itself: the Content-Security-Policy forbids them.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -302,43 +303,84 @@ static void sweep_buttons(struct html *h, const struct status *s, const struct j
 	}
 }
 
-/* What differs between the two headers that a case is held for. */
-static void put_headers(struct html *h, const struct status *s, const struct job_view *v)
+/* All patients that the headers name: name and ID, and what else differs. The first is that of the result. */
+static void put_patients(struct html *h, const struct status *s, const struct job_view *v, const struct status_name *const *of,
+			 size_t n)
 {
-	static const char *const columns[] = {"Attribute", "Image 1", "Image 2"};
-	const struct status_name *of[2] = {status_names_find(&s->names, status_names_header(v->id, 0)),
-					   status_names_find(&s->names, status_names_header(v->id, 1))};
+	static const struct {
+		const char *word;
+		size_t at;
+		bool always;
+	} attributes[] = {{"Name", offsetof(struct status_name, name), true},
+			  {"Patient ID", offsetof(struct status_name, id), true},
+			  {"Issuer of the ID", offsetof(struct status_name, issuer), false},
+			  {"Birth date", offsetof(struct status_name, birth), false}};
+	const char *columns[5];
+	size_t at[4], n_columns = 0;
 	enum language in = s->language;
-	char file[2][128] = {{0}}, id[32];
+	char id[32];
 
-	if (!s->config->status.show_patient) {
+	for (size_t a = 0; a < 4; a++) {
+		bool shown = attributes[a].always;
+
+		for (size_t i = 1; i < n; i++)
+			shown = shown ||
+				strcmp((const char *)of[i] + attributes[a].at, (const char *)of[0] + attributes[a].at) != 0;
+		if (!shown)
+			continue;
+		columns[n_columns] = attributes[a].word;
+		at[n_columns++] = attributes[a].at;
+	}
+	columns[n_columns] = "Result";
+	snprintf(id, sizeof(id), "t-same-%lld", (long long)v->id);
+	status_page_table(h, s, id, columns, n_columns + 1);
+	for (size_t i = 0; i < n; i++) {
+		html_put(h, "<tr role=\"row\">");
+		for (size_t k = 0; k < n_columns; k++)
+			html_printf(h, STATUS_CELL("<bdi>%s</bdi>"), say(in, columns[k]), (const char *)of[i] + at[k]);
+		html_printf(h, STATUS_CELL("%s") "</tr>\n", say(in, columns[n_columns]),
+			    i == 0 ? say(in, "gets this patient") : "");
+	}
+	status_page_table_end(h);
+}
+
+/* Return true if everything is shown that a person must know to say that it is one patient. */
+static bool put_headers(struct html *h, const struct status *s, const struct job_view *v)
+{
+	const struct status_name *of[PATIENTS_NAMED_MAX];
+	struct patients_named named;
+	enum language in = s->language;
+	char when[TIME_TEXT_SIZE];
+	bool shown = s->config->status.show_patient;
+
+	if (!s->journal || !patients_named(s->journal, &s->jobs, v, &named) ||
+	    (shown && !status_names_headers(&s->names, v, &named, of))) {
+		html_printf(h, "<p>%s</p>", say(in, "The headers are being read."));
+		return false;
+	}
+	if (named.n > 1) { /* otherwise their digests are not known */
+		html_put(h, "<p>");
+		html_printf(h,
+			    named.more ? say(in, "The headers name more than %zu different patients.")
+				       : say(in, "The headers name %zu different patients."),
+			    named.n);
+		html_put(h, "</p>");
+	}
+	if (shown)
+		put_patients(h, s, v, of, named.n);
+	else
 		html_printf(h, "<p>%s</p>",
 			    say(in, "Names are not shown on this page: compare them at the modality or in the order."));
-		return;
+	html_printf(h, "<p>%s ", say(in, "The result gets the patient of the image that came last. This cannot be taken back."));
+	html_printf(h, say(in, "That image came at <time>%s</time>."), time_text(named.list[0].received, "never", when));
+	html_put(h, "</p>");
+	if (shown) {
+		html_put(h, "<p class=\"emphasized\">");
+		html_printf(h, say(in, "The result will say: <bdi>%s</bdi>, ID <bdi>%s</bdi>."),
+			    of[0]->name[0] ? of[0]->name : say(in, "no name"), of[0]->id[0] ? of[0]->id : "-");
+		html_put(h, "</p>");
 	}
-	if (!s->journal || !patients_headers(s->journal, &s->jobs, v, file) || !of[0] || !of[1] ||
-	    strcmp(of[0]->file, file[0]) != 0 || strcmp(of[1]->file, file[1]) != 0) {
-		html_printf(h, "<p>%s</p>", say(in, "The headers are being read."));
-		return;
-	}
-	const struct {
-		const char *word, *value[2];
-	} rows[] = {
-		{say(in, "Name"), {of[0]->name, of[1]->name}},
-		{say(in, "Patient ID"), {of[0]->id, of[1]->id}},
-		{say(in, "Issuer of the ID"), {of[0]->issuer, of[1]->issuer}},
-		{say(in, "Birth date"), {of[0]->birth, of[1]->birth}},
-	};
-
-	html_printf(h, "<p>%s</p>", say(in, "These attributes differ:"));
-	snprintf(id, sizeof(id), "t-same-%lld", (long long)v->id);
-	status_page_table(h, s, id, columns, 3);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (strcmp(rows[i].value[0], rows[i].value[1]) != 0)
-			html_printf(h, STATUS_ROW(STATUS_CELL("%s") STATUS_CELL("<bdi>%s</bdi>") STATUS_CELL("<bdi>%s</bdi>")),
-				    say(in, columns[0]), rows[i].word, say(in, columns[1]), rows[i].value[0], say(in, columns[2]),
-				    rows[i].value[1]);
-	status_page_table_end(h);
+	return true;
 }
 
 /* Asks twice: it decides whose result it is. */
@@ -348,10 +390,8 @@ static void same_patient_button(struct html *h, const struct status *s, const st
 		    say(s->language, "It is the same patient…"));
 	put_hidden_case(h, s, v);
 	html_put(h, "</summary>");
-	put_headers(h, s, v);
-	html_printf(h, "<p>%s</p>",
-		    say(s->language, "The result gets the patient of the image that came last. This cannot be taken back."));
-	put_button(h, s, v, "same-patient", 0, say(s->language, status_text_same_patient(v)), "danger", token);
+	if (put_headers(h, s, v))
+		put_button(h, s, v, "same-patient", 0, say(s->language, status_text_same_patient(v)), "danger", token);
 	html_put(h, "</details>");
 }
 

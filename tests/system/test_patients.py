@@ -209,12 +209,12 @@ def test_said_on_the_page(folder, things):
     job, = n.wait_states("held")
     text = wait_for("the button", lambda: (lambda t: t if "It is the same patient" in t else "")(page()))
     check("The headers name different patients" in text and "Try again" not in text, "the page")
-    # It asks twice, and shows what differs.
-    text = wait_for("both headers", lambda: (lambda t: t if "These attributes differ" in t else "")(page()))
+    # It asks twice, and names both patients, that of the result first. There is no button before.
+    text = wait_for("both headers", lambda: (lambda t: t if "2 different patients" in t else "")(page()))
     asked = re.search(r'<details class="asked".*?</details>', text, re.S)[0]
-    rows = re.findall(r"<tr role=\"row\"><td.*?</tr>", asked, re.S)
-    check(len(rows) >= 1 and any("<bdi>TOMONODE, PHANTOM</bdi>" in row or "<bdi>TOMONODE-PHANTOM</bdi>" in row for row in rows)
-          and all(len(set(re.findall("<bdi>(.*?)</bdi>", row))) == 2 for row in rows), asked)
+    rows = [re.findall("<bdi>(.*?)</bdi>", row) for row in re.findall(r"<tr role=\"row\"><td.*?</tr>", asked, re.S)]
+    check(len(rows) == 2 and "TOMONODE, PHANTOM" in rows[0] + rows[1] and rows[0] != rows[1], asked)
+    check(f"The result will say: <bdi>{rows[0][0]}</bdi>, ID <bdi>{rows[0][1]}</bdi>." in asked, asked)
     check("cannot be taken back" in asked and f'action="/jobs/{job["id"]}/same-patient"' in asked, asked)
     token = re.search(r'name="token" value="([0-9a-f]{32})"', text).group(1)
     path = f"{base}/jobs/{job['id']}/same-patient"
@@ -230,3 +230,6 @@ def test_said_on_the_page(folder, things):
         check(found == code, f"{form}: {found}, not {code}")
     n.wait_states("delivered")
     check(len(pacs.files()) == 1 and "stated on the status page" in n.log_text(), "after the button")
+    said = pydicom.dcmread(pacs.files()[0])
+    check(said.PatientID == rows[0][1], f"{said.PatientID}, not {rows[0][1]}")
+    wait_for("that patient on the page", lambda: f'<p class="patient"><bdi>{rows[0][0]}</bdi>' in page(f"jobs/{job['id']}"))

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include "node/status/status.h"
+#include "node/status/status_internal.h"
 #include "node/status/status_names.h"
 #include "tests/failing_calls.h"
 #include "tests/node/serve/schedule_fixture.h"
@@ -121,6 +122,96 @@ TEST(patient_of_the_result, .setup = setup, .teardown = teardown)
 		assert_string_equal(status_names_of(&names, v)->name, readable ? "name 1 of instances/chosen.dcm" : "");
 	}
 	status_names_end(&names);
+}
+
+/* Add a case whose images name these patients, and let it be held. */
+static const struct job_view *hold_case(struct stage *t, struct status *s, const char *key, const char *patients)
+{
+	const uint8_t with[PATIENT_KEY_BYTES] = {1};
+	char detail[400], text[PATIENTS_IDENTITY_SIZE];
+	int64_t job = 0, image;
+
+	snprintf(detail, sizeof(detail), "{\"key\":\"%s|%s|pet\",\"kind\":\"pet\",\"calling\":\"MOD\"}", key, key);
+	assert_int_equal(journal_open_job(t->s.journal, detail, NOW, &job, NULL), 0);
+	for (const char *p = patients; *p; p++) {
+		struct patient_identity who = {.digest = {(uint64_t)*p}};
+
+		snprintf(text, sizeof(text), "1.%lld.%d", (long long)job, (int)(p - patients));
+		image = add_instance(t, text);
+		patients_format(&who, with, text);
+		snprintf(detail, sizeof(detail),
+			 "{\"instance\":%lld,\"received\":%f,\"expected\":%zu,\"frames\":1,\"identity\":\"%s\"}",
+			 (long long)image, NOW, strlen(patients), text);
+		assert_int_equal(journal_classify(t->s.journal, image, CLASSIFIED_MEMBER, job, detail, NOW, NULL), 0);
+	}
+	schedule_step(&t->s, NOW);
+	*s = (struct status){.jobs = t->s.jobs,
+			     .journal = t->s.journal,
+			     .config = t->s.config,
+			     .names = s->names,
+			     .person = {.role = STATUS_ROLE_ADMINISTER}};
+	assert_true(jobs_find(&s->jobs, job)->patients_differ);
+	return jobs_find(&s->jobs, job);
+}
+
+static bool asks(const struct status *s, const struct job_view *v, const char *text)
+{
+	struct html h = {0};
+	bool found;
+
+	status_page_buttons(&h, s, v, "0");
+	found = h.text && strstr(h.text, text);
+	free(h.text);
+	return found;
+}
+
+/* The question names every patient of the case, that of the result first, and has no button before it can. */
+TEST(question_of_the_same_patient, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	static struct status s;
+	struct patients_named named;
+	const struct job_view *v;
+	char text[300];
+
+	status_names_begin(&s.names);
+	t->config->status.show_patient = true;
+	v = hold_case(t, &s, "1", "ABAC");
+	assert_true(patients_named(s.journal, &s.jobs, v, &named));
+	assert_true(named.n == 3 && !named.more && named.list[0].received == NOW);
+	assert_true(asks(&s, v, "The headers are being read.") && !asks(&s, v, "/same-patient\""));
+	read_all(&s.names, &s);
+	assert_true(asks(&s, v, "/same-patient\"") && asks(&s, v, "The headers name 3 different patients."));
+	for (size_t i = 0; i < named.n; i++) {
+		snprintf(text, sizeof(text), " of %s</bdi>", named.list[i].file);
+		assert_true(asks(&s, v, text));
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(named.list[i].file, named.list[k].file);
+	}
+	snprintf(text, sizeof(text), "The result will say: <bdi>name %d of %s</bdi>", -PATIENTS_NAMED_MAX * (int)v->id,
+		 named.list[0].file);
+	assert_true(asks(&s, v, text));
+	/* That header is the one which the statement chooses. */
+	json_t *detail = NULL;
+
+	assert_int_equal(patients_statement(s.journal, v, NULL, false, "here", "me", &detail, NULL), 0);
+	assert_string_equal(json_string_value(json_object_get(detail, "header")), named.list[0].file);
+	json_decref(detail);
+	t->config->status.show_patient = false;
+	assert_true(asks(&s, v, "/same-patient\"") && asks(&s, v, "The headers name 3 different patients.") &&
+		    !asks(&s, v, "name -") && asks(&s, v, "Names are not shown"));
+	/* More than have a place; the last one has one. */
+	v = hold_case(t, &s, "2", "ABCDEFGHIJ");
+	assert_true(patients_named(s.journal, &s.jobs, v, &named));
+	assert_true(named.n == PATIENTS_NAMED_MAX && named.more && asks(&s, v, "more than 8 different patients"));
+	assert_int_equal(patients_statement(s.journal, v, NULL, false, "here", "me", &detail, NULL), 0);
+	assert_string_equal(json_string_value(json_object_get(detail, "header")), named.list[0].file);
+	json_decref(detail);
+	/* Of another case of the study. */
+	hold_case(t, &s, "3", "AB");
+	v = hold_case(t, &s, "3", "C");
+	assert_true(patients_named(s.journal, &s.jobs, v, &named) && named.n == 3);
+	status_names_end(&s.names);
 }
 
 /* Each look-up gives its descriptors back. */
