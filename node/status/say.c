@@ -167,7 +167,7 @@ static const char *const rows[]
 	 "Fälle können nur auf der Seite des Knotens geändert werden.",
 	 "Los casos solo se pueden modificar desde la propia página del nodo.",
 	 "Os casos só podem ser alterados na própria página do nó."},
-	{"Clear", "Löschen", "Borrar", "Limpar"},
+	{"Clear the search", "Suche leeren", "Vaciar la búsqueda", "Limpar a pesquisa"},
 	{"Commitment request accepted",
 	 "Anfrage auf Bestätigung angenommen",
 	 "Solicitud de confirmación aceptada",

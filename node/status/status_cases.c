@@ -165,7 +165,7 @@ static void put_form(struct html *h, const struct status *s, const struct status
 		h,
 		"<p class=\"go\"><button class=\"first\" id=\"b-search\">%s</button> <a href=\"/cases\" id=\"clear\">%s</a></p>"
 		"</form>",
-		say(s->language, "Search"), say(s->language, "Clear"));
+		say(s->language, "Search"), say(s->language, "Clear the search"));
 	if (f->wrong)
 		html_put(h, "<p class=\"wrong\" role=\"alert\">");
 	if (f->wrong & 1u << FIELD_TEXT)
