@@ -88,8 +88,8 @@ void status_page_end(struct html *h, const struct status *s, const char *query)
 	put_languages(h, s, query);
 	html_printf(h,
 		    "<p>tomonode " TOMONODE_VERSION
-		    " · %s · <a href=\"/status.json\">JSON</a> · <a href=\"/metrics\">%s</a> · <a "
-		    "href=\"/health\">%s</a></p></footer>\n</body>\n</html>\n",
+		    " · %s<span class=\"links\"> · <a href=\"/status.json\">JSON</a> · <a href=\"/metrics\">%s</a> · <a "
+		    "href=\"/health\">%s</a></span></p></footer>\n</body>\n</html>\n",
 		    say(s->language, "Not for diagnostic use"), say(s->language, "Metrics"), say(s->language, "Health"));
 }
 
