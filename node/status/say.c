@@ -463,6 +463,7 @@ static const char *const rows[]
 	{"Something needs attention", "Etwas braucht Aufmerksamkeit", "Algo requiere atención", "Algo requer atenção"},
 	{"Stage", "Schritt", "Etapa", "Etapa"},
 	{"Starting", "Startet", "Iniciando", "Iniciando"},
+	{"Starts by itself", "Startet von selbst", "Se inicia solo", "Inicia sozinho"},
 	{"State", "Zustand", "Estado", "Estado"},
 	{"Step %d of %d, ", "Schritt %d von %d, ", "Paso %d de %d, ", "Passo %d de %d, "},
 	{"Stopped", "Beendet", "Detenido", "Parado"},

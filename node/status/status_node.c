@@ -78,7 +78,7 @@ static void put_device(struct html *h, const struct status *s, const json_t *one
 		     {"starting", "Starting", TONE_QUIET},
 		     {"waiting", "Waits for a pilot", TONE_QUIET},
 		     {"", "Stopped", TONE_QUIET}},
-	  disabled = {"", "Disabled", TONE_BAD}, *is = words;
+	  disabled = {"", "Disabled", TONE_BAD}, next = {"", "Starts by itself", TONE_QUIET}, *is = words;
 	const char *name = json_get_text(one, "device"), *reason = json_get_text(one, "reason");
 	double again = json_get_number(one, "again");
 
@@ -86,6 +86,8 @@ static void put_device(struct html *h, const struct status *s, const json_t *one
 		is++;
 	if (json_get_bool(one, "disabled"))
 		is = &disabled;
+	else if (!strcmp(json_get_text(one, "state"), "down") && !json_get_bool(s->node, "stopping"))
+		is = &next; /* node/serve/slots.h: its worker has ended, another one is started */
 	html_printf(h, "<li><h3>%s " STATUS_BADGE "</h3>", name[0] ? name : json_get_text(one, "name"),
 		    status_text_tone(is->tone), say(s->language, is->word));
 	if (reason[0])
