@@ -719,9 +719,10 @@ int recon_run(struct recon *r, char **paths)
 	if (code)
 		return code;
 	if (r->recipe_path && r->protocol_name)
-		return options_fail(&r->o, CODE_USAGE,
-				    "--protocol %s and --recipe exclude each other: a recipe has the protocol with all values; change some with --set",
-				    r->protocol_name);
+		return options_fail(
+			&r->o, CODE_USAGE,
+			"--protocol %s and --recipe exclude each other: a recipe has the protocol with all values; change some with --set",
+			r->protocol_name);
 	if (r->recipe_path && recon_recipe_file(r->recipe_path, r->recipe_file, sizeof(r->recipe_file), &err) < 0)
 		return options_fail_err(&r->o, &err);
 	if (r->recipe_path && recon_recipe_load(r->recipe_file, &r->recipe, &err) < 0)

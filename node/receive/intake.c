@@ -124,8 +124,8 @@ static const char *below_reserve(const struct intake *in, char *text, size_t siz
 
 	if (space >= node->reserve)
 		return NULL;
-	snprintf(text, size, "only %.0f MB are free in %s, but node.reserve requires %.0f MB: free space on this disk", (double)space / 1e6,
-		 node->spool, (double)node->reserve / 1e6);
+	snprintf(text, size, "only %.0f MB are free in %s, but node.reserve requires %.0f MB: free space on this disk",
+		 (double)space / 1e6, node->spool, (double)node->reserve / 1e6);
 	return text;
 }
 
