@@ -56,7 +56,7 @@ def test_checklist(folder, things):
     node.command("test-peer", "pacs")
     exam = os.path.join(folder, "exam")
     h.run(h.TOMONODE, *re.search(r"^tomonode (simulate .*) -o exam$", page, re.M)[1].split(), "-o", exam)
-    sent = re.search(r"^storescu (.*) recon1.example.org 11112 ", page, re.M)[1].split()
+    sent = re.search(r"^storescu (.*) 127.0.0.1 11112 ", page, re.M)[1].split()
     h.run("storescu", *sent, "127.0.0.1", node.port, *sorted(glob.glob(os.path.join(exam, "*.dcm"))))
     node.wait_states("delivered")
     events = [e["event"] for e in json.loads(node.command("show", "--json", node.jobs()[0]["id"]).stdout)["events"]]
