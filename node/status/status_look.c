@@ -177,6 +177,25 @@ static struct look_maker *find_idle(struct status_look *l)
 	return NULL;
 }
 
+/* Ask a process for `now`. One that has ended since it was asked last is replaced by another one, once. */
+static void ask_process(struct look_maker *p, const struct status *s)
+{
+	const struct look_question *q = &p->now->of;
+
+	p->got = 0;
+	p->until = clock_seconds() + MAKE_SECONDS;
+	p->is_new = false;
+	while (!p->is_new) {
+		p->is_new = p->fd < 0;
+		if (p->is_new && !start_process(p, s))
+			break;
+		if (send(p->fd, q, sizeof(*q), MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(*q))
+			return;
+		stop_process(p);
+	}
+	fail_now(p, "The process that makes it cannot be started.");
+}
+
 /* Have a slice made by a process that makes nothing. */
 static void start_slice(struct status_look *l, struct look_maker *p, const struct status *s, const struct look_question *q)
 {
@@ -185,13 +204,7 @@ static void start_slice(struct status_look *l, struct look_maker *p, const struc
 	m->of = *q;
 	m->used = clock_seconds();
 	p->now = m;
-	p->got = 0;
-	p->until = m->used + MAKE_SECONDS;
-	if ((p->fd < 0 && !start_process(p, s)) ||
-	    send(p->fd, q, sizeof(*q), MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)sizeof(*q)) {
-		stop_process(p);
-		fail_now(p, "The process that makes it cannot be started.");
-	}
+	ask_process(p, s);
 }
 
 /* Take the next bytes of the answer. Returns as recv(); EMSGSIZE in errno: the answer is too large. */
@@ -224,18 +237,21 @@ static bool is_complete(const struct look_maker *p)
 	return p->got >= sizeof(p->now->head) && p->got == sizeof(p->now->head) + p->now->head.n;
 }
 
-static void receive_answer(struct look_maker *p)
+static void receive_answer(struct look_maker *p, const struct status *s)
 {
 	ssize_t n = 1;
 
 	while (n > 0 && !is_complete(p))
 		n = take_bytes(p);
-	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+	if (n < 0 && errno == EMSGSIZE) {
 		stop_process(p);
 		fail_now(p, "It is too large.");
-	} else if (n == 0) {
+	} else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) { /* ECONNRESET: it had not read the question */
 		stop_process(p);
-		fail_now(p, "The process that makes it has ended without a result.");
+		if (!p->is_new && !p->got)
+			ask_process(p, s);
+		else
+			fail_now(p, "The process that makes it has ended without a result.");
 	} else if (is_complete(p)) {
 		if (p->now->head.code == 503)
 			log_event(LOG_WARNING, "slice-not-made", "job=%lld slice=%ld reason=%s", (long long)p->now->of.job,
@@ -245,12 +261,12 @@ static void receive_answer(struct look_maker *p)
 	}
 }
 
-static void watch_process(struct look_maker *p)
+static void watch_process(struct look_maker *p, const struct status *s)
 {
 	char byte;
 
 	if (p->now)
-		receive_answer(p);
+		receive_answer(p, s);
 	else if (p->fd >= 0 && recv(p->fd, &byte, 1, MSG_DONTWAIT) >= 0) /* it has ended, or says what nobody asked for */
 		stop_process(p);
 	if (p->fd >= 0 && clock_seconds() > p->until) {
@@ -265,7 +281,7 @@ void status_look_receive(struct status_look *l, const struct status *s)
 	struct look_maker *idle;
 
 	for (int i = 0; i < l->makers; i++)
-		watch_process(&l->maker[i]);
+		watch_process(&l->maker[i], s);
 	idle = find_idle(l);
 	if (!idle || !next.job)
 		return;

@@ -5,8 +5,8 @@
  *   of them, up to half of the processors, are started while the others are at work; of the requests that come while all are, only
  *   the last one is kept: a browser asks again.
  * - What was made is kept in memory, up to LOOK_BYTES; what was not used for longest is forgotten first.
- * - If the process crashes or takes too long, that slice has a sentence instead, for a minute, and the next one starts another
- *   process. */
+ * - A process that has ended since its last slice is replaced, and the new one is asked. If one crashes at its first slice or takes
+ *   too long, that slice has a sentence instead, for a minute, and the next one starts another process. */
 #ifndef TOMONODE_NODE_STATUS_LOOK_H
 #define TOMONODE_NODE_STATUS_LOOK_H
 
@@ -48,6 +48,7 @@ struct look_maker {	       /* a process */
 	size_t got;	       /* bytes of the answer that have come */
 	pid_t pid;
 	int fd;	      /* socket to it; -1: it does not run */
+	bool is_new;  /* it was started for `now` */
 	double until; /* on clock_seconds(): when it is killed, or ended if it makes nothing */
 };
 
