@@ -16,6 +16,7 @@
 #include "node/jobs/case_results.h"
 #include "node/jobs/case_selection.h"
 #include "node/jobs/delivery_queue.h"
+#include "node/jobs/job_hint.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/node_facts.h"
 #include "node/jobs/patients.h"
@@ -384,8 +385,9 @@ static int show_job(struct jobs_command *c, const struct job_view *v)
 	}
 	json_object_set_new(view, "study", event_json_text(v->study));
 	json_object_set_new(view, "route", event_json_text(v->route));
-	all = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "sweeps", sweeps_json(c, v), "further", job_report_further(&c->jobs, v),
-			"job", view, "stages", job_report_stages(view, events), "events", events, "instances", instances);
+	all = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "commands", job_hint_commands(v), "sweeps", sweeps_json(c, v),
+			"further", job_report_further(&c->jobs, v), "job", view, "stages", job_report_stages(view, events),
+			"events", events, "instances", instances);
 	if (c->o.json)
 		return options_json(all);
 	job_report_print_show(stdout, all);

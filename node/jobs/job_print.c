@@ -323,6 +323,9 @@ void job_report_print_show(FILE *to, const json_t *show)
 
 	write_remark(job, note, sizeof(note));
 	fprintf(to, "job %lld: %s%s%s\n", json_get_integer(job, "id"), json_get_text(job, "state"), note[0] ? ", " : "", note);
+	if (json_get_text(job, "hint")[0])
+		fprintf(to, "  %s\n", json_get_text(job, "hint"));
+	json_array_foreach(json_object_get(show, "commands"), i, one) fprintf(to, "    %s\n", json_string_value(one));
 	fprintf(to, "  kind %s from %s, instances %s, frames %lld, revision %lld", json_get_text(job, "kind"),
 		json_get_text(job, "calling"), count_text(job, count), json_get_integer(job, "frames"),
 		json_get_integer(job, "revision"));

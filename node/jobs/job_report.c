@@ -10,6 +10,7 @@
 #include "node/base/sentence.h"
 #include "node/base/stage_names.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/job_hint.h"
 #include "node/store/event.h"
 
 #define PROGRESS_BYTES_MAX 4096 /* a worker writes about 120 */
@@ -93,14 +94,15 @@ static json_t *warnings_of(const struct job_view *v)
 
 json_t *job_report_common(const struct job_view *v)
 {
-	return json_pack("{s:I, s:s, s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:o, s:b, s:o}",
-			 "id", (json_int_t)v->id, "state", job_state_name(v->state), "kind", event_json_text(v->kind), "calling",
-			 event_json_text(v->calling), "revision", v->revision, "result_number", v->other.number, "result_of",
-			 (json_int_t)v->other.of, "redo_of", (json_int_t)v->other.redo_of, "instances",
-			 (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected, "protocol",
-			 event_json_text(v->protocol), "device", event_json_text(v->device), "opened", v->opened, "last_received",
-			 v->members.last, "changed", v->changed, "finished", v->finished, "attempts", v->attempts, "reason",
-			 event_json_text(v->reason), "warned", v->warnings != NULL, "warnings", warnings_of(v));
+	return json_pack(
+		"{s:I, s:s, s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:o, s:s, s:b, s:o}", "id",
+		(json_int_t)v->id, "state", job_state_name(v->state), "kind", event_json_text(v->kind), "calling",
+		event_json_text(v->calling), "revision", v->revision, "result_number", v->other.number, "result_of",
+		(json_int_t)v->other.of, "redo_of", (json_int_t)v->other.redo_of, "instances", (json_int_t)v->members.instances,
+		"expected", (json_int_t)v->members.expected, "protocol", event_json_text(v->protocol), "device",
+		event_json_text(v->device), "opened", v->opened, "last_received", v->members.last, "changed", v->changed,
+		"finished", v->finished, "attempts", v->attempts, "reason", event_json_text(v->reason), "hint", job_hint(v),
+		"warned", v->warnings != NULL, "warnings", warnings_of(v));
 }
 
 json_t *job_report_view(const struct job_view *v, const char *spool)

@@ -25,6 +25,7 @@
 #include "node/base/log.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/case_selection.h"
+#include "node/jobs/job_hint.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/patients.h"
 #include "node/process/spawn.h"
@@ -362,7 +363,7 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 		reply_sentence(a, &r->status, 404, "No such case", "The journal has no case of this number.");
 		return;
 	}
-	if ((q->page == STATUS_AS_IS && !status_text_as_is(v)) || (q->page == STATUS_SAME && !status_text_same_patient(v))) {
+	if ((q->page == STATUS_AS_IS && !job_hint_as_is(v)) || (q->page == STATUS_SAME && !job_hint_same_patient(v))) {
 		reply_sentence(a, &r->status, 409, "Nothing was done",
 			       q->page == STATUS_AS_IS ? "The case is no longer held because of missing images."
 						       : "The case is no longer held because of its patients.");

@@ -16,6 +16,7 @@
 #include "node/base/version.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/case_selection.h"
+#include "node/jobs/job_hint.h"
 #include "node/jobs/patients.h"
 #include "node/status/status_internal.h"
 
@@ -208,7 +209,7 @@ static void put_sends(struct html *h, const struct status *s, const struct job_v
 
 void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before)
 {
-	const char *hint = status_text_hint(v), *word;
+	const char *hint = job_hint(v), *word;
 	char sentence[1200] = "";
 	enum status_tone tone = status_text_state(v, &word);
 
@@ -391,7 +392,7 @@ static void same_patient_button(struct html *h, const struct status *s, const st
 	put_hidden_case(h, s, v);
 	html_put(h, "</summary>");
 	if (put_headers(h, s, v))
-		put_button(h, s, v, "same-patient", 0, say(s->language, status_text_same_patient(v)), "danger", token);
+		put_button(h, s, v, "same-patient", 0, say(s->language, job_hint_same_patient(v)), "danger", token);
 	html_put(h, "</details>");
 }
 
@@ -416,9 +417,9 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 		enum status_page page;
 		const char *what, *word; /* word: NULL: the case does not have this button */
 	} buttons[] = {
-		{STATUS_AS_IS, "as-is", status_text_as_is(v)}, {STATUS_SAME, "same-patient", status_text_same_patient(v)},
-		{STATUS_SWEEP, "sweep", n > 0 ? "" : NULL},    {STATUS_NEWER, "newer", newer ? "Use the newer images" : NULL},
-		{STATUS_RETRY, "retry", status_text_retry(v)}, {STATUS_CANCEL, "cancel", status_text_cancel(v)},
+		{STATUS_AS_IS, "as-is", job_hint_as_is(v)}, {STATUS_SAME, "same-patient", job_hint_same_patient(v)},
+		{STATUS_SWEEP, "sweep", n > 0 ? "" : NULL}, {STATUS_NEWER, "newer", newer ? "Use the newer images" : NULL},
+		{STATUS_RETRY, "retry", job_hint_retry(v)}, {STATUS_CANCEL, "cancel", job_hint_cancel(v)},
 	};
 	bool any = false;
 

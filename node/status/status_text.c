@@ -8,7 +8,7 @@
 
 #include "node/base/time_text.h"
 #include "node/config/kind.h"
-#include "node/jobs/patients.h"
+#include "node/jobs/job_hint.h"
 #include "node/status/say.h"
 
 const char *status_text_tone(enum status_tone tone)
@@ -16,20 +16,6 @@ const char *status_text_tone(enum status_tone tone)
 	static const char *const names[] = {"quiet", "work", "good", "warn", "bad"};
 
 	return names[tone];
-}
-
-/* Return true if the last attempt at a destination that the job waits for failed, or was blocked by that of another job;
- * *ret_alarm: an alarm was raised for it. */
-static bool waits_for_destination(const struct job_view *v, bool *ret_alarm)
-{
-	if (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED)
-		return false;
-	for (size_t i = 0; i < v->n_sends; i++)
-		if (job_send_is_active(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0 || v->sends[i].blocked_by)) {
-			*ret_alarm = v->sends[i].alarm || (v->sends[i].blocked_by && v->sends[i].blocked_by->alarm);
-			return true;
-		}
-	return false;
 }
 
 bool status_text_has_result(const struct job_view *v)
@@ -60,7 +46,7 @@ enum status_tone status_text_state(const struct job_view *v, const char **ret_wo
 	*ret_word = words[v->state].word;
 	if (v->state == JOB_READY && v->crashes > 0)
 		return TONE_WARN;
-	if (waits_for_destination(v, &alarm)) {
+	if (job_waits_for_destination(v, &alarm)) {
 		if (v->state == JOB_RECONSTRUCTED)
 			*ret_word = "Not sent yet";
 		return alarm ? TONE_BAD : TONE_WARN;
@@ -105,12 +91,6 @@ void status_text_title(const struct job_view *v, enum language in, char *ret, si
 		add_text(ret, size, say(in, " (revision %d)"), v->revision);
 	if (v->other.number > 1)
 		add_text(ret, size, say(in, ", result %d"), v->other.number);
-}
-
-static bool is_incomplete(const struct job_view *v)
-{
-	return v->state == JOB_HELD && !v->patients_differ && v->members.expected > 0 &&
-	       v->members.instances < v->members.expected;
 }
 
 /* ---- sentences ---- */
@@ -303,7 +283,7 @@ void status_text_sentence(const struct config *config, const struct job_view *v,
 						    : "It was delivered; the node's own files were removed."));
 		break;
 	default:
-		if (is_incomplete(v) && !v->members.as_is) {
+		if (job_is_incomplete(v) && !v->members.as_is) {
 			add_text(ret, size, say(in, "Only %ld of %ld images were received"), (long)v->members.instances,
 				 (long)v->members.expected);
 			add_lacks(in, v, ret, size);
@@ -313,87 +293,6 @@ void status_text_sentence(const struct config *config, const struct job_view *v,
 		if (ret[0] >= 'a' && ret[0] <= 'z')
 			ret[0] = (char)(ret[0] - 'a' + 'A');
 	}
-}
-
-const char *status_text_hint(const struct job_view *v)
-{
-	bool alarm;
-
-	if (v->lacks_companion)
-		return "Send the CT series from the scanner or the archive: the case then continues automatically. Without it "
-		       "the result is not corrected for attenuation, and says so.";
-	if (is_incomplete(v) && v->members.as_is)
-		return "The received images are not enough. Send the missing ones from the modality: the case then continues "
-		       "automatically.";
-	if (is_incomplete(v) && job_view_as_is_obstacle(v))
-		return "Send the missing images from the modality: the case then continues automatically. It needs all of them.";
-	if (is_incomplete(v))
-		return "Send the missing images from the modality: the case then continues automatically. If there are no more, "
-		       "reconstruct the received ones: the result has less detail, and says how many images there were.";
-	if (!patients_no_statement(v))
-		return "Nothing was reconstructed. Compare the headers of the named images, or of both cases, at the modality. "
-		       "If they are of one patient, say so: the result then has patient and study of the image received last. "
-		       "Otherwise cancel the case, and send it again with the right patient and new UIDs.";
-	if (v->state == JOB_HELD && v->damaged > 0)
-		return "Send the exam again from the modality: the case then continues automatically. Files were changed "
-		       "on disk: have the disk checked.";
-	switch (v->state) {
-	case JOB_HELD:
-		return "Nothing is lost: the images are kept. Tell your administrator what is wrong; when it is corrected, try "
-		       "again.";
-	case JOB_FAILED:
-		return "Nothing is lost: the images are kept. Tell your administrator, then try again.";
-	case JOB_DEAD_LETTER:
-		return "Nothing is lost: the result is kept. Tell your administrator; when the destination accepts it, try "
-		       "again: only the missing objects are sent.";
-	case JOB_RECONSTRUCTED:
-		return waits_for_destination(v, &alarm)
-			       ? "Nothing is lost: the result is kept, and sent automatically when the destination accepts it."
-			       : "";
-	case JOB_IMPOSSIBLE:
-		return "Send the exam again from the modality. Other cases are not affected.";
-	default:
-		return "";
-	}
-}
-
-/* ---- buttons ---- */
-
-const char *status_text_retry(const struct job_view *v)
-{
-	bool waits = false;
-
-	if (job_next(v->state, EVENT_RETRY) == JOB_IMPOSSIBLE || is_incomplete(v) || v->lacks_companion ||
-	    !patients_no_statement(v)) /* it continues by itself, or has another button */
-		return NULL;
-	for (size_t i = 0; i < v->n_sends; i++)
-		waits = waits || (v->sends[i].state == SEND_DUE && v->sends[i].failures > 0);
-	if (v->state == JOB_READY)
-		return v->reason[0] ? "Try now" : NULL;
-	if (v->state == JOB_RECONSTRUCTED)
-		return waits ? "Try now" : NULL;
-	if (v->state == JOB_STORED)
-		return "Request commitment now";
-	if (v->state == JOB_CANCELLED)
-		return "Resume the case";
-	return "Try again";
-}
-
-const char *status_text_as_is(const struct job_view *v)
-{
-	if (v->lacks_companion || (v->state == JOB_HELD && v->companions > 0)) /* none has come, or it cannot be used */
-		return "Reconstruct without CT";
-	return is_incomplete(v) && !v->members.as_is && !job_view_as_is_obstacle(v) ? "Reconstruct the received images" : NULL;
-}
-
-const char *status_text_same_patient(const struct job_view *v)
-{
-	return patients_no_statement(v) ? NULL : "It is the same patient";
-}
-
-const char *status_text_cancel(const struct job_view *v)
-{
-	return job_next(v->state, EVENT_CANCEL) == JOB_IMPOSSIBLE ? NULL : "Cancel";
 }
 
 /* ---- single words ---- */

@@ -31,14 +31,6 @@ struct status_send {	  /* a delivery to one destination */
 };
 void status_text_send(const struct config *config, const struct job_send *s, double now, enum language in,
 		      struct status_send *ret);
-/* Return what a person should do; "": nothing. */
-const char *status_text_hint(const struct job_view *v);
-
-/* Return the label of the button "retry", "as is" or "cancel"; NULL: the case does not have this button. */
-const char *status_text_retry(const struct job_view *v);
-const char *status_text_as_is(const struct job_view *v);
-const char *status_text_same_patient(const struct job_view *v);
-const char *status_text_cancel(const struct job_view *v);
 
 /* Set *ret_words to the text of a worker's stage, such as "reconstructing". Returns its step, 1 to STATUS_TEXT_STEPS; 0: unknown
  * stage. */

@@ -56,7 +56,7 @@ def test_arrives_exactly_once(folder, things):
     study = str(source.StudyInstanceUID)
     check("Time of each stage" in people and f"Study Instance UID {study}\n" in people, "show for people")
     check(show["job"]["study"] == study, f"the study is {study}: {show['job']}")
-    check("delivered" in n.command("list").stdout, "list for people")
+    check("delivered" in n.command("list").stdout and not show["job"]["hint"] and not show["commands"], "list for people")
     # The same images once more: success, and nothing happens. What comes after them has been looked at, so they have
     # been, too.
     check(h.send(n.port, files) == set(files), "a re-send was not acknowledged")
@@ -89,6 +89,8 @@ def test_taken_as_it_is(folder, things):
     n, pacs, files = h.with_exam(folder, things)
     h.send(n.port, files[1:])
     job = n.wait_state(0, "held", f"{len(files) - 1} of {len(files)}")
+    people = n.command("show", str(job["id"])).stdout  # what to do, in words and as a command
+    check(job["hint"] and f"  {job['hint']}\n    tomonode retry --as-is {job['id']}\n" in people, people)
     before = n.events(job["id"]).count("held")
     n.command("retry", str(job["id"]))
     wait_for("held again", lambda: n.events(job["id"]).count("held") > before)

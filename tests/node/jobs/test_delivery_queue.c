@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who waits for a destination behind whom, and what people read of it. */
 #include "node/jobs/delivery_queue.h"
+#include "node/jobs/job_hint.h"
 #include "node/jobs/job_report.h"
 #include "node/status/status_text.h"
 #include "tests/test.h"
@@ -120,7 +121,7 @@ TEST(what_people_read)
 	assert_non_null(strstr(text, "It is being sent to ws."));
 	assert_int_equal(status_text_state(v, &word), TONE_BAD); /* the alarm is everybody's */
 	assert_string_equal(word, "Not sent yet");
-	assert_non_null(strstr(status_text_hint(v), "Nothing is lost"));
+	assert_non_null(strstr(job_hint(v), "Nothing is lost"));
 
 	view = job_report_view(v, "/nonexistent");
 	list = json_pack("[o]", view);

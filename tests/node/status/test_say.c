@@ -3,6 +3,7 @@
 #include <ctype.h>
 
 #include "node/base/language.h"
+#include "node/jobs/job_hint.h"
 #include "node/status/say.h"
 #include "node/status/status.h"
 #include "node/status/status_text.h"
@@ -143,10 +144,10 @@ TEST(test_words)
 			v.members.expected = held ? 4 : 0;
 			v.sends = sends;
 			v.n_sends = at == JOB_RECONSTRUCTED || at == JOB_STORED ? 2 : 0;
-			assert_said(status_text_hint(&v));
-			assert_said(status_text_retry(&v));
-			assert_said(status_text_as_is(&v));
-			assert_said(status_text_cancel(&v));
+			assert_said(job_hint(&v));
+			assert_said(job_hint_retry(&v));
+			assert_said(job_hint_as_is(&v));
+			assert_said(job_hint_cancel(&v));
 			status_text_state(&v, &word);
 			assert_said(word);
 		}

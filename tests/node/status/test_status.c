@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The status page's parts that need no process: what a browser may ask for, what is escaped, words, counters. */
+#include "node/jobs/job_hint.h"
 #include "node/jobs/job_report.h"
 #include "node/status/metrics.h"
 #include "node/status/status_request.h"
@@ -215,43 +216,43 @@ TEST(test_words)
 	snprintf(v.reason, sizeof(v.reason), "12 of 25 instances after 60 s of quiet");
 	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "Only 12 of 25 images were received.");
-	assert_string_equal(status_text_as_is(&v), "Reconstruct the received images");
-	assert_null(status_text_retry(&v));
+	assert_string_equal(job_hint_as_is(&v), "Reconstruct the received images");
+	assert_null(job_hint_retry(&v));
 	/* Of what a part says nothing, or of too few projections: no button, and a sentence that says so. */
 	v.kind[0] = 'x';
-	assert_null(status_text_as_is(&v));
+	assert_null(job_hint_as_is(&v));
 	assert_non_null(strstr(job_view_as_is_obstacle(&v), "cannot reconstruct"));
-	assert_non_null(strstr(status_text_hint(&v), "It needs all of them"));
+	assert_non_null(strstr(job_hint(&v), "It needs all of them"));
 	v.kind[0] = 'd';
 	v.members.frames = 1;
-	assert_null(status_text_as_is(&v));
+	assert_null(job_hint_as_is(&v));
 	assert_non_null(strstr(job_view_as_is_obstacle(&v), "at least 2 projections"));
 	v.members.frames = 12;
 	assert_null(job_view_as_is_obstacle(&v));
 	v.members.as_is = true;
-	assert_null(status_text_as_is(&v));
+	assert_null(job_hint_as_is(&v));
 	v.members.expected = 12;
 	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "12 of 25 instances after 60 s of quiet.");
-	assert_string_equal(status_text_retry(&v), "Try again");
+	assert_string_equal(job_hint_retry(&v), "Try again");
 
-	assert_non_null(strstr(status_text_hint(&v), "Tell your administrator")); /* who reads the page mends no configuration */
+	assert_non_null(strstr(job_hint(&v), "Tell your administrator")); /* who reads the page mends no configuration */
 	v.state = JOB_RECONSTRUCTED;
 	send.since = 9e8;
 	assert_int_equal(status_text_state(&v, &word), TONE_WARN);
 	assert_string_equal(word, "Not sent yet");
-	assert_non_null(strstr(status_text_hint(&v), "Nothing is lost"));
+	assert_non_null(strstr(job_hint(&v), "Nothing is lost"));
 	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_non_null(strstr(text, "Sending to pacs failed in 3 attempts: no answer. The next attempt is at "));
-	assert_string_equal(status_text_retry(&v), "Try now");
+	assert_string_equal(job_hint_retry(&v), "Try now");
 	send.failures = 0;
 	send.since = 0;
 	assert_int_equal(status_text_state(&v, &word), TONE_WORK);
 	assert_string_equal(word, "Sending");
-	assert_string_equal(status_text_hint(&v), "");
+	assert_string_equal(job_hint(&v), "");
 	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "It is being sent to pacs.");
-	assert_null(status_text_retry(&v));
+	assert_null(job_hint_retry(&v));
 	v.state = JOB_READY;
 	v.reason[0] = '\0';
 	status_text_sentence(&config, &v, 2, 1e9, LANGUAGE_EN, text, sizeof(text));
@@ -261,8 +262,8 @@ TEST(test_words)
 		v.state = (enum job_state)s;
 		status_text_state(&v, &word);
 		assert_true(word[0]);
-		assert_true(!status_text_cancel(&v) == (job_next(v.state, EVENT_CANCEL) == JOB_IMPOSSIBLE));
-		if (status_text_retry(&v))
+		assert_true(!job_hint_cancel(&v) == (job_next(v.state, EVENT_CANCEL) == JOB_IMPOSSIBLE));
+		if (job_hint_retry(&v))
 			assert_int_not_equal(job_next(v.state, EVENT_RETRY), JOB_IMPOSSIBLE);
 	}
 }
