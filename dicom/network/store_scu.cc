@@ -135,6 +135,8 @@ static int open_failed(struct scu *s, const struct scu_peer *peer, const OFCondi
 		return err_set(err, EACCES, "%s rejected the association: %s", s->who, rejection_text(&r));
 	}
 	rc = association_fail(err, &s->io, cond, s->who);
+	if (rc == -ECONNRESET && s->io.peer_aborted)
+		return -(err->code = ECONNABORTED);
 	if (rc == -ECONNRESET && !s->io.received_any && !s->io.tls && peer_uses_tls(peer))
 		return err_set(err, EPROTONOSUPPORT, "%s: this port uses TLS and not plain DICOM (tls = true)", s->who);
 	return rc;

@@ -33,6 +33,7 @@ struct scu;
  * objects can be converted are added, and duplicates are removed; at most 128 contexts are proposed. Errors:
  *   EHOSTUNREACH, ECONNREFUSED, ...  the name cannot be resolved, or no server is listening
  *   ETIMEDOUT, ECONNRESET            the peer did not respond in time, or it closed the connection
+ *   ECONNABORTED                     the peer answered the request with an abort, which gives no reason
  *   EBUSY                            the association was rejected for now
  *   EACCES                           the association was rejected permanently, for example because of an AE title
  *   EKEYREJECTED                     one side does not accept the other's certificate

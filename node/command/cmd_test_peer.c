@@ -3,8 +3,9 @@
  *
  * Steps, each with its duration and its result in words: association, whether it accepts the objects that the routes send there,
  * C-ECHO, C-STORE of a small object, and whether it accepts requests for storage commitment, if they are configured; for a
- * DICOMweb service one, STOW-RS of the object. The object is a Secondary Capture of a fictitious patient, "TOMONODE^TEST", with
- * new UIDs, so that it is recognised in the archive.
+ * DICOMweb service one, STOW-RS of the object. No commitment is requested: the report would come to the node, which knows of no
+ * request. The object is a Secondary Capture of a fictitious patient, "TOMONODE^TEST", with new UIDs, so that it is recognised in
+ * the archive.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -58,7 +59,8 @@ struct test {
 	json_t *steps;
 	char sop_instance[DICOM_UID_SIZE];
 	double began;
-	bool ours; /* the failure is on this side, not at the peer */
+	bool ours;	      /* the failure is on this side, not at the peer */
+	const char *refusing; /* the AE title that did not accept an association; NULL: all did */
 	bool stored;
 	struct scu_context contexts[CONTEXTS_MAX]; /* of the test object, then those of the results */
 	size_t n_contexts;
@@ -302,7 +304,9 @@ static int check_commitment(struct test *t, const struct config *config, struct 
 	if (rc >= 0 && !scu_accepts(scu, &context))
 		rc = err_set(err, ENOTSUP, "destination '%s' does not accept requests for storage commitment", t->to->name);
 	scu_close(scu);
-	step_end(t, "commitment", rc >= 0, rc < 0 ? err->msg : "accepted");
+	step_end(t, "commitment", rc >= 0,
+		 rc < 0 ? err->msg
+			: "it accepts requests; it was not asked for a report: a case that becomes delivered proves that");
 	return rc;
 }
 
@@ -320,6 +324,8 @@ static int run_association(struct test *t, const struct config *config, struct s
 	rc = rc < 0 ? rc : ret;
 	if (t->to->commitment)
 		ret = check_commitment(t, config, rc < 0 ? &other : err);
+	if (t->to->commitment && rc >= 0 && ret < 0)
+		t->refusing = destination_commitment_peer(config, t->to).called;
 	return rc < 0 ? rc : ret;
 }
 
@@ -335,6 +341,7 @@ static int run_steps(struct test *t, const struct config *config, struct err *er
 	rc = actions->open(config, t->to, t->contexts, t->n_contexts, &session, err);
 	if (actions->association || rc < 0)
 		step_end(t, actions->association ? "association" : actions->verb, rc >= 0, rc < 0 ? err->msg : "accepted");
+	t->refusing = rc < 0 ? t->to->aet : NULL;
 	t->ours = rc < 0 && !actions->association && !actions->check; /* nothing was sent; a folder is the peer itself */
 	if (rc >= 0)
 		rc = actions->association ? run_association(t, config, session, err) : store_object(t, session, err);
@@ -343,17 +350,26 @@ static int run_steps(struct test *t, const struct config *config, struct err *er
 	return rc;
 }
 
-/* Write the usual cause if the peer ended the association without a reason; "": it gave a reason, or could not be reached. */
-static void hint_cause(const struct config *config, const struct destination_conf *to, const struct err *err, char *ret,
-		       size_t size)
+/* Write what is known if the peer ended the association without a reason; "": it gave a reason, or was not asked. */
+static void hint_cause(const struct test *t, const struct config *config, const struct err *err, char *ret, size_t size)
 {
+	const struct destination_conf *to = t->to;
+
 	ret[0] = '\0';
-	if (err->code == ECONNRESET && destination_actions(to)->association)
-		snprintf(ret, size,
-			 "It ended the association without giving a reason; its log may contain one. Usual reasons: it does not "
-			 "know our AE title %s (register it there, with the address of this machine and port %d); its own AE "
-			 "title is not %s; it accepts nothing from this address; it requires TLS, or does not use it",
-			 config->node.aet, config->node.port, to->aet);
+	if (!destination_actions(to)->association)
+		return;
+	if (!t->refusing && (err->code == ECONNRESET || err->code == ECONNABORTED))
+		snprintf(
+			ret, size,
+			"It had accepted an association of %s, and ended it without a reason; its log may have one, such as a right "
+			"that %s does not have there",
+			config->node.aet, config->node.aet);
+	else if (err->code == ECONNABORTED || (err->code == ECONNRESET && !to->tls)) /* else TLS failed: nothing was asked */
+		snprintf(
+			ret, size,
+			"It gave no reason; its log may have one. It was asked by AE title %s, from this machine's address%s, for "
+			"AE title %s: compare these with what is registered there",
+			config->node.aet, to->tls ? ", with the certificate of this destination" : "", t->refusing);
 }
 
 static int refuse_name(const struct options *o, const struct config *config, const char *name)
@@ -416,7 +432,7 @@ int cmd_test_peer(int argc, char **argv)
 		       destination_actions(t.to)->association ? config->node.aet : "");
 	rc = run_steps(&t, config, &err);
 	code = rc >= 0 ? CODE_OK : t.ours ? CODE_FAILED : CODE_PEER;
-	hint_cause(config, t.to, &err, why, sizeof(why));
+	hint_cause(&t, config, &err, why, sizeof(why));
 	if (o.json) {
 		json_t *root = json_pack("{s:b, s:i, s:s, s:s, s:o}", "ok", rc >= 0, "code", code, "destination", t.to->name,
 					 "sop_instance", t.sop_instance, "steps", json_incref(t.steps));

@@ -58,10 +58,12 @@ def test_it_accepts_what_the_routes_send(folder, things):
     step = answer["steps"][1]
     check(answer["ok"] and step["step"] == "results" and step["answer"] == "PositronEmissionTomographyImageStorage", answer)
     taken = []
-    old = peer.Archive()  # knows neither tomosynthesis nor commitment
-    old.refused = ("1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.1.20.1")
-    old.answer = lambda uid, data: taken.append(uid) or peer.SUCCESS
+    old = peer.Archive(answer=lambda uid, data: taken.append(uid) or peer.SUCCESS)
     things.append(old)
+    told = json.loads(ask(folder, old.port, "--json", more="commitment = true;").stdout)["steps"][-1]
+    check(told["step"] == "commitment" and "not asked for a report" in told["answer"], told)
+    taken.clear()  # now it knows neither tomosynthesis nor commitment
+    old.refused = ("1.2.840.10008.5.1.4.1.1.13.1.3", "1.2.840.10008.1.20.1")
     routes = ROUTES.replace('"nobody"', '"archive"')
     answer = json.loads(ask(folder, old.port, "--json", routes=routes, more="commitment = true;", code=CODE_PEER).stdout)
     check([(s["step"], s["ok"]) for s in answer["steps"]] == [
@@ -81,9 +83,19 @@ def test_a_peer_that_aborts(folder, things):
     aborting = peer.Answering(b"\x07\0\0\0\0\4\0\0\0\0")
     things.append(aborting)
     answer = json.loads(ask(folder, aborting.port, "--json", code=CODE_PEER).stdout)
-    check("aborted the association" in answer["error"] and "AE title TOMONODE" in answer["hint"], answer)
+    check("aborted the association" in answer["error"] and "AE title TOMONODE" in answer["hint"]
+          and "AE title PACS" in answer["hint"] and "certificate" not in answer["hint"], answer)
     people = ask(folder, aborting.port, code=CODE_PEER).stderr
     check(answer["hint"] in people, people)
+
+
+def test_a_peer_that_leaves_later(folder, things):
+    """It accepted the association: then AE titles and addresses are not named as the cause."""
+    strict = peer.Archive()
+    strict.answer = lambda uid, data: None
+    things.append(strict)
+    answer = json.loads(ask(folder, strict.port, "--json", code=CODE_PEER).stdout)
+    check([s["ok"] for s in answer["steps"]] == [True, True, False] and "had accepted" in answer["hint"], answer)
 
 
 def test_a_peer_that_is_not_there(folder):
