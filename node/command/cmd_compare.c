@@ -31,9 +31,8 @@ static const struct command_spec spec = {
 	.usage = "[-o FILE.html] [-c FILE] [--json] A B",
 	.summary =
 		"Compare two results with the same voxels at the same place: mean, noise, difference, and how they were made differently.",
-	.text = "A, B: the file of a tomosynthesis, or the folder of a PET or CT series. The page shows images of the patient; it does "
-		"not\n"
-		"name the patient.",
+	.text = "A, B: the file of a tomosynthesis, or the folder of a PET or CT series. The figures are of\n"
+		"the object, without air. The page shows images of the patient, whom it does not name, unless A or B does.",
 	.options = option_specs,
 	.json = true,
 	.min_arguments = 2,
@@ -43,7 +42,8 @@ static const struct command_spec spec = {
 	.files = true,
 };
 
-struct compared { /* starts as {0} */
+struct compared {	      /* starts as {0} */
+	const char *paths[2]; /* as given */
 	struct series_files files[2];
 	struct image_series *series[2];
 	struct comparison figures;
@@ -67,7 +67,8 @@ static int open_one(struct compared *c, int i, char *path, const struct report_c
 
 static int write_page(const struct compared *c, const char *path, struct err *err)
 {
-	const char *names[2], **changes = calloc(json_array_size(c->changes) + 3, sizeof(*changes));
+	char titles[2][4096 + 300];
+	const char *names[2] = {titles[0], titles[1]}, **changes = calloc(json_array_size(c->changes) + 3, sizeof(*changes));
 	struct html h = {0};
 	size_t i, n = 0;
 	json_t *one;
@@ -76,7 +77,7 @@ static int write_page(const struct compared *c, const char *path, struct err *er
 	if (!changes)
 		return err_set(err, ENOMEM, "no memory for a page");
 	for (int k = 0; k < 2; k++)
-		names[k] = c->files[k].list[0].name;
+		snprintf(titles[k], sizeof(titles[k]), "%s (%s)", c->paths[k], c->files[k].list[0].name);
 	json_array_foreach(c->changes, i, one) changes[n++] = json_string_value(one);
 	if (c->figures.place[0])
 		changes[n++] = c->figures.place;
@@ -95,32 +96,43 @@ static json_t *json_number(double value)
 	return isfinite(value) ? json_real(value) : json_null();
 }
 
+static json_t *figures_json(const struct comparison *f)
+{
+	return json_pack(
+		"{s:[f,f], s:[f,f], s:[o,o], s:f, s:f, s:o, s:{s:f, s:[i,i,i,i]}, s:{s:I, s:o}, s:{s:I, s:f, s:f}, s:I, s:I, s:o}",
+		"mean", f->mean[0], f->mean[1], "sd", f->sd[0], f->sd[1], "noise", json_number(f->noise[0]),
+		json_number(f->noise[1]), "bias", f->bias, "rms", f->rms, "correlation", json_number(f->correlation), "largest",
+		"value", f->largest, "at", f->at[0] + 1, f->at[1] + 1, f->at[2] + 1, f->image + 1, "object", "voxels",
+		(json_int_t)f->object, "above", json_number(f->level), "air", "voxels", (json_int_t)(f->voxels - f->object),
+		"bias", f->air_bias, "rms", f->air_rms, "voxels", (json_int_t)f->voxels, "equal", (json_int_t)f->equal, "place",
+		f->place[0] ? json_string(f->place) : json_null());
+}
+
 static void print_result(const struct options *o, const struct compared *c)
 {
 	const struct comparison *f = &c->figures;
+	char object[120];
 	json_t *one;
 	size_t i;
 
 	if (o->json) {
-		options_json(json_pack(
-			"{s:b, s:i, s:[f,f], s:[f,f], s:[o,o], s:f, s:f, s:o, s:{s:f, s:[i,i,i,i]}, s:I, s:I, s:o, s:o}", "ok",
-			true, "code", CODE_OK, "mean", f->mean[0], f->mean[1], "sd", f->sd[0], f->sd[1], "noise",
-			json_number(f->noise[0]), json_number(f->noise[1]), "bias", f->bias, "rms", f->rms, "correlation",
-			json_number(f->correlation), "largest", "value", f->largest, "at", f->at[0] + 1, f->at[1] + 1,
-			f->at[2] + 1, f->image + 1, "voxels", (json_int_t)f->voxels, "equal", (json_int_t)f->equal, "place",
-			f->place[0] ? json_string(f->place) : json_null(), "made_differently",
-			c->changes ? json_incref(c->changes) : json_null()));
+		one = figures_json(f);
+		json_object_update_new(one, json_pack("{s:b, s:i, s:o}", "ok", true, "code", CODE_OK, "made_differently",
+						      c->changes ? json_incref(c->changes) : json_null()));
+		options_json(one);
 		return;
 	}
+	comparison_object_text(c->series[0], f, object, sizeof(object));
+	printf("object: %.3g %% of the voxels, those %s\n", 100 * (double)f->object / (double)f->voxels, object);
 	printf("A: mean %.6g, standard deviation %.4g, noise %.4g\n", f->mean[0], f->sd[0], f->noise[0]);
 	printf("B: mean %.6g, standard deviation %.4g, noise %.4g\n", f->mean[1], f->sd[1], f->noise[1]);
 	if (f->equal == f->voxels)
 		printf("all %llu voxels are equal\n", (unsigned long long)f->voxels);
 	else
 		printf("B - A: mean %.4g, root mean square %.4g, largest %.4g at column %d, row %d, slice %d, image %d; correlation "
-		       "%.9f; %.3f %% of the voxels are equal\n",
+		       "%.9f; in air: mean %.4g, root mean square %.4g; %.3f %% of all voxels are equal\n",
 		       f->bias, f->rms, f->largest, f->at[0] + 1, f->at[1] + 1, f->at[2] + 1, f->image + 1, f->correlation,
-		       100 * (double)f->equal / (double)f->voxels);
+		       f->air_bias, f->air_rms, 100 * (double)f->equal / (double)f->voxels);
 	if (f->place[0])
 		printf("place: %s\n", f->place);
 	json_array_foreach(c->changes, i, one) printf("made differently, B: %s\n", json_string_value(one));
@@ -145,8 +157,10 @@ int cmd_compare(int argc, char **argv)
 		return code;
 	conf.config = config;
 	audit_start(&config->node, AUDIT_DIRECT, "compare");
-	for (int i = 0; rc == 0 && i < 2; i++)
+	for (int i = 0; rc == 0 && i < 2; i++) {
+		c.paths[i] = argv[o.first + i];
 		rc = open_one(&c, i, argv[o.first + i], &conf, &err);
+	}
 	if (rc == 0)
 		rc = comparison_make((const struct image_series *const *)c.series, &c.figures, &err);
 	if (rc == 0)

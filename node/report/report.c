@@ -99,27 +99,28 @@ static int put_image(struct html *h, const struct plane_picture *p, const char *
 	return report_put_picture(h, p->width, p->height, p->grey, alt, err);
 }
 
-static void describe_plane(const struct report *r, const struct plane_picture *p, char *ret, size_t size)
+static void describe_plane(const struct image_series *s, const struct plane_picture *p, const char *name, char *ret, size_t size)
 {
 	static const char *const axes[] = {"column", "row", "slice"};
-	const double *normals[] = {r->s->across, r->s->down, r->s->normal};
+	const double *normals[] = {s->across, s->down, s->normal};
 
-	snprintf(ret, size, "%s, %s %d of %d", plane_name(normals[p->axis]), axes[p->axis], p->index + 1, r->s->n[p->axis]);
+	snprintf(ret, size, "%s%s%s, %s %d of %d", name, name[0] ? ", " : "", plane_name(normals[p->axis]), axes[p->axis],
+		 p->index + 1, s->n[p->axis]);
 }
 
-/* Write a plane with letters, scale bar and, for the largest contrast, a mark. */
-static int put_plane(const struct report *r, const struct plane_picture *p, bool mark, double share, struct html *h,
-		     struct err *err)
+int report_put_plane(const struct image_series *s, const struct plane_picture *p, const char *name, bool mark, double share,
+		     struct html *h, struct err *err)
 {
 	double bar = plane_bar(p->mm[0]);
-	char what[120];
+	char what[240];
 	int rc;
 
-	describe_plane(r, p, what, sizeof(what));
-	html_printf(h,
-		    "<figure class=\"plane\" style=\"--mm:%.4f;--share:%.4f\"><div class=\"around\"><span class=\"top\">%s</span>"
-		    "<span class=\"left\">%s</span><div class=\"view\" style=\"aspect-ratio:%.4f/%.4f\">",
-		    p->mm[0], share, p->top, p->left, p->mm[0], p->mm[1]);
+	describe_plane(s, p, name, what, sizeof(what));
+	html_printf(
+		h,
+		"<figure class=\"plane\" style=\"--mm:%.4f;--px:%d;--share:%.4f\"><div class=\"around\"><span class=\"top\">%s</span>"
+		"<span class=\"left\">%s</span><div class=\"view\" style=\"aspect-ratio:%.4f/%.4f\">",
+		p->mm[0], p->width, share, p->top, p->left, p->mm[0], p->mm[1]);
 	rc = put_image(h, p, what, err);
 	if (mark)
 		html_printf(h, "<span class=\"mark\" style=\"left:%.3f%%;top:%.3f%%\"></span>", 100 * p->at[0], 100 * p->at[1]);
@@ -162,11 +163,11 @@ static int put_three(const struct report *r, const struct plane_picture planes[3
 	int rc;
 
 	html_put(h, "<div class=\"planes\">\n");
-	rc = put_plane(r, &planes[0], mark, 1, h, err);
+	rc = report_put_plane(r->s, &planes[0], "", mark, 1, h, err);
 	if (low)
 		html_printf(h, "<div class=\"sections\" style=\"--mm:%.4f\">\n", width);
 	for (int i = 1; rc == 0 && i < 3; i++)
-		rc = put_plane(r, &planes[i], mark, planes[i].mm[0] / width, h, err);
+		rc = report_put_plane(r->s, &planes[i], "", mark, planes[i].mm[0] / width, h, err);
 	html_put(h, low ? "</div></div>\n" : "</div>\n");
 	return rc;
 }

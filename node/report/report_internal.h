@@ -26,6 +26,11 @@ void report_put_end(struct html *h);
 /* Write an 8-bit grey picture within the page. */
 int report_put_picture(struct html *h, int width, int height, const unsigned char *grey, const char *alt, struct err *err);
 
+/* Write a plane with letters, scale bar and caption. name: beginning of the caption, "": none; mark: also the point of
+ * plane_picture_mark(); share: of the width that there is. */
+int report_put_plane(const struct image_series *s, const struct plane_picture *p, const char *name, bool mark, double share,
+		     struct html *h, struct err *err);
+
 /* report_corrections.c: write the section about computed corrections, if the request has them. */
 int report_put_corrections(const struct report *r, struct html *h, struct err *err);
 

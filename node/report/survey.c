@@ -5,15 +5,15 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/order.h"
 #include "node/tools/series_window.h"
 
-#define CELL_TOMO 1.0	    /* mm */
-#define CELL 2.0	    /* mm */
-#define CELLS_MAX 1024	    /* along a side */
-#define NOISE_VOXELS 100000 /* of a slice that are used at most */
-#define TIE 1e-3	    /* contrasts that differ by less are equal */
+#define CELL_TOMO 1.0  /* mm */
+#define CELL 2.0       /* mm */
+#define CELLS_MAX 1024 /* along a side */
+#define TIE 1e-3       /* contrasts that differ by less are equal */
 
 static const int distances[] = {2, 4, 8};
 #define DISTANCES (int)(sizeof(distances) / sizeof(distances[0]))
@@ -97,18 +97,17 @@ static void look_at_slice(const struct cells *c, struct detail *ret)
 	}
 }
 
-/* Estimate the noise of a slice from a sample of its voxels. */
-static double noise_of(const struct image_series *s, const float *values, double mean, float *sample)
+double survey_noise(const float *values, const int n[2], double above, float *sample)
 {
-	size_t all = (size_t)s->n[0] * (size_t)s->n[1], step = all / NOISE_VOXELS + 1, n = 0;
+	size_t all = (size_t)n[0] * (size_t)n[1], step = all / (SURVEY_SAMPLE - 1) + 1, found = 0;
 
 	for (size_t i = 1; i < all; i += step)
-		if (i % (size_t)s->n[0] > 0 && values[i] > mean && values[i - 1] > mean)
-			sample[n++] = fabsf(values[i] - values[i - 1]);
-	if (n == 0)
+		if (i % (size_t)n[0] > 0 && values[i] > above && values[i - 1] > above)
+			sample[found++] = fabsf(values[i] - values[i - 1]);
+	if (found == 0)
 		return NAN;
-	qsort(sample, n, sizeof(*sample), order_floats);
-	return 1.4826 / sqrt(2) * sample[n / 2];
+	qsort(sample, found, sizeof(*sample), order_floats);
+	return 1.4826 / sqrt(2) * sample[found / 2];
 }
 
 /* Compute mean and standard deviation of a slice, and update the range. Return false if a value is not finite. */
@@ -307,7 +306,7 @@ static int read_all(const struct image_series *s, struct room *room, struct surv
 			rc = err_set(err, EBADMSG, "slice %d has a value that is not finite", k + 1);
 		if (rc < 0)
 			break;
-		v->slice_noise[k] = noise_of(s, values, v->slice_mean[k], room->sample);
+		v->slice_noise[k] = survey_noise(values, s->n, v->slice_mean[k], room->sample);
 		cells_fill(&room->cells, values, s->n[0]);
 		look_at_slice(&room->cells, &room->details[k]);
 	}
@@ -326,7 +325,7 @@ static int read_all(const struct image_series *s, struct room *room, struct surv
 int survey_make(const struct image_series *s, double reach, struct survey *ret_survey, struct err *err)
 {
 	struct survey v = {.contrast = NAN, .at = {s->n[0] / 2, s->n[1] / 2, s->n[2] / 2}};
-	struct room room = {.sample = malloc((NOISE_VOXELS + 1) * sizeof(*room.sample))};
+	struct room room = {.sample = malloc(SURVEY_SAMPLE * sizeof(*room.sample))};
 	int rc;
 
 	v.slice_mean = calloc((size_t)s->n[2], sizeof(double));
@@ -371,6 +370,19 @@ double survey_quantile(const struct survey *v, double fraction)
 	while (i < SURVEY_BINS - 1 && (double)(below + v->count[i]) < fraction * (double)all)
 		below += v->count[i++];
 	return v->lo + (v->hi - v->lo) * (i + 1) / SURVEY_BINS;
+}
+
+double survey_object_level(const struct image_series *s, const struct survey *v)
+{
+	double air = strcmp(s->units, "HU") ? 0 : -1000, width = (v->hi - v->lo) / SURVEY_BINS, all = 0, below = 0;
+
+	if ((s->tomo && s->tomo->padding >= 0) || !(v->hi > v->lo))
+		return -INFINITY;
+	for (int b = 0; b < SURVEY_BINS; b++) {
+		all += (double)v->count[b];
+		below += v->lo + (b + 1) * width <= v->mean ? (double)v->count[b] : 0;
+	}
+	return air + (survey_quantile(v, (1 + below / all) / 2) - air) / 2;
 }
 
 int survey_window(const struct image_series *s, const struct survey *v, struct picture_levels *ret_window,

@@ -42,6 +42,15 @@ void survey_clear(struct survey *v);
 /* Return the value below which this fraction of all values is, to the width of a bin. */
 double survey_quantile(const struct survey *v, double fraction);
 
+/* Return the noise of a slice, see above, of neighbours that are both above a value; NaN: there are none. sample:
+ * [SURVEY_SAMPLE], overwritten. */
+#define SURVEY_SAMPLE 100001
+double survey_noise(const float *values, const int n[2], double above, float *sample);
+/* Return the value that tells the object from air: half of the median of the values above the mean, of Hounsfield units half way
+ * from -1000 to it; -infinity if all values are of the object: those of a tomosynthesis with padding, which is air, and of an
+ * image without contrast. */
+double survey_object_level(const struct image_series *s, const struct survey *v);
+
 /* Choose the window in which a series is displayed: that of the objects; of PET from 0 to what node/tools/series_window.h finds,
  * high values dark; of others without window that of most voxels. hi > lo. *ret_source: where it is from, a constant text. */
 int survey_window(const struct image_series *s, const struct survey *v, struct picture_levels *ret_window,

@@ -191,3 +191,30 @@ TEST(test_images)
 	survey_clear(&v);
 	image_series_close(s);
 }
+
+/* What is hot, or filled with water, does not move the edge of the object; padding and images without contrast have no air. */
+TEST(test_object_level)
+{
+	struct tomo_object padded = {.padding = 65535};
+	struct image_series *s = block();
+	struct survey v;
+
+	put_disc(s, 40, 70, 2, 7, 4, 30);
+	v = survey(s, 8);
+	assert_near(survey_object_level(s, &v), 0.5, 30.0 / SURVEY_BINS);
+	s->tomo = &padded;
+	assert_true(survey_object_level(s, &v) == -INFINITY);
+	s->tomo = NULL;
+	survey_clear(&v);
+	for (int i = 0; i < N * N * SLICES; i++)
+		s->values[i] = 1000 * (s->values[i] - 1);
+	snprintf(s->units, sizeof(s->units), "HU");
+	v = survey(s, 8);
+	assert_near(survey_object_level(s, &v), -500, 30000.0 / SURVEY_BINS);
+	survey_clear(&v);
+	memset(s->values, 0, N * N * SLICES * sizeof(float));
+	v = survey(s, 8);
+	assert_true(survey_object_level(s, &v) == -INFINITY);
+	survey_clear(&v);
+	image_series_close(s);
+}
