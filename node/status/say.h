@@ -20,6 +20,8 @@ const char *say(enum language in, const char *english) __attribute__((format_arg
 /* Return a sentence of the node (a problem, a remedy, a reason) in a language: as say(), or by the format that it was made with
  * (say_format.c), then in `ret`. English, or known by neither: `text` itself. */
 const char *say_sentence(enum language in, const char *text, char *ret, size_t size);
+/* Return what a protocol is for. English, or not what an embedded protocol says: `text` itself, for it is of the site. */
+const char *say_purpose(enum language in, const char *text);
 
 /* The rows of the table, in the order of strcmp() of their English texts. Returns NULL behind the last one; else the texts by enum
  * language. A row without translations is the same in all languages, and has NULL there. */

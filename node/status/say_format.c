@@ -3,8 +3,9 @@
  * (node/jobs/node_problems.c, dicom/object/patient.c, node/jobs/companion.c).
  *
  * A sentence fits a format if it has the format's words, digits where the format has a number, and anything where it has %s. Its
- * values are then put into the translation, whose conversions are in the same order. A value is said, too, if it is a clause with a
- * format of its own, or one of the words that the node puts into its sentences; a name or a reason stays as it is. */
+ * values are then put into the translation, whose conversions are in the same order. Where the translation has %w for %s, the value is
+ * said, too: it is a clause with a format of its own, or one of the words that the node puts into its sentences. A name or a reason
+ * stays as it is, whatever it is. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,13 +21,13 @@ static const char *const formats[][LANGUAGES] = {
 	/* clang-format off */
 	{" came within %g s", " ist in %g s eingetroffen", " llegó en %g s", " chegou em %g s"},
 	{"%llu %s for the indexer, the oldest since %.0f s: %s cases are not shown yet.",
-	 "%llu %s auf den Indexer, das älteste seit %.0f s: %s Fälle werden noch nicht gezeigt.",
-	 "%llu %s al indexador, el más antiguo desde hace %.0f s: %s casos aún no se muestran.",
-	 "%llu %s o indexador, o mais antigo há %.0f s: %s casos ainda não são mostrados."},
+	 "%llu %w auf den Indexer, das älteste seit %.0f s: %w Fälle werden noch nicht gezeigt.",
+	 "%llu %w al indexador, el más antiguo desde hace %.0f s: %w casos aún no se muestran.",
+	 "%llu %w o indexador, o mais antigo há %.0f s: %w casos ainda não são mostrados."},
 	{"%llu %s in %s/%s but not in the journal: a crash left %s, or this is an older journal.",
-	 "%llu %s in %s/%s, aber nicht im Journal: Ein Absturz hat %s hinterlassen, oder dies ist ein älteres Journal.",
-	 "%llu %s en %s/%s, pero no en el registro de casos: una caída %s dejó, o este registro es más antiguo.",
-	 "%llu %s em %s/%s, mas não no registro de casos: uma queda %s deixou, ou este registro é mais antigo."},
+	 "%llu %w in %s/%s, aber nicht im Journal: Ein Absturz hat %w hinterlassen, oder dies ist ein älteres Journal.",
+	 "%llu %w en %s/%s, pero no en el registro de casos: una caída %w dejó, o este registro es más antiguo.",
+	 "%llu %w em %s/%s, mas não no registro de casos: uma queda %w deixou, ou este registro é mais antigo."},
 	{"%s: a list of revoked certificates in %s ended on %s: no peer with a certificate of this authority is accepted until the list is replaced.",
 	 "%s: Eine Sperrliste in %s ist am %s abgelaufen: Keine Gegenstelle mit einem Zertifikat dieser Stelle wird angenommen, bis die Liste ersetzt ist.",
 	 "%s: una lista de certificados revocados en %s caducó el %s: no se acepta ningún sistema con un certificado de esta autoridad hasta que se sustituya la lista.",
@@ -48,9 +49,9 @@ static const char *const formats[][LANGUAGES] = {
 	 "%s: el certificado en %s no es válido antes del %s: los otros sistemas lo rechazarán.",
 	 "%s: o certificado em %s não é válido antes de %s: os outros sistemas o recusarão."},
 	{"%zu %s found no space, or no access to files, in %d attempts or more.",
-	 "%zu %s in %d oder mehr Versuchen keinen Platz oder keinen Zugriff auf Dateien gefunden.",
-	 "%zu %s espacio, o acceso a los archivos, en %d intentos o más.",
-	 "%zu %s espaço, ou acesso aos arquivos, em %d tentativas ou mais."},
+	 "%zu %w in %d oder mehr Versuchen keinen Platz oder keinen Zugriff auf Dateien gefunden.",
+	 "%zu %w espacio, o acceso a los archivos, en %d intentos o más.",
+	 "%zu %w espaço, ou acesso aos arquivos, em %d tentativas ou mais."},
 	{"Alerts cannot be sent: %s.",
 	 "Meldungen können nicht gesendet werden: %s.",
 	 "No se pueden enviar alertas: %s.",
@@ -180,9 +181,9 @@ static const char *const formats[][LANGUAGES] = {
 	 "No se puede escribir ningún objeto: %s. Se rechazan imágenes nuevas.",
 	 "Nenhum objeto pode ser gravado: %s. Novas imagens são recusadas."},
 	{"No pilot is connected, and devices of this machine are not used: %s.",
-	 "Kein Pilot ist verbunden, und Geräte dieser Maschine werden nicht benutzt: %s.",
-	 "Ningún piloto está conectado y no se usan dispositivos de esta máquina: %s.",
-	 "Nenhum piloto está conectado e dispositivos desta máquina não são usados: %s."},
+	 "Kein Pilot ist verbunden, und Geräte dieser Maschine werden nicht benutzt: %w.",
+	 "Ningún piloto está conectado y no se usan dispositivos de esta máquina: %w.",
+	 "Nenhum piloto está conectado e dispositivos desta máquina não são usados: %w."},
 	{"No result can be written: %s. Cases wait.",
 	 "Kein Ergebnis kann geschrieben werden: %s. Fälle warten.",
 	 "No se puede escribir ningún resultado: %s. Los casos esperan.",
@@ -204,13 +205,13 @@ static const char *const formats[][LANGUAGES] = {
 	 "Sustituya la lista y recargue la configuración.",
 	 "Substitua a lista e recarregue a configuração."},
 	{"Results cannot be sent to %s: %s. %zu case waits for it; the node tries again automatically.",
-	 "Ergebnisse können nicht an %s gesendet werden: %s. %zu Fall wartet darauf; der Knoten versucht es von selbst noch einmal.",
-	 "No se pueden enviar resultados a %s: %s. %zu caso espera por ello; el nodo lo intenta de nuevo automáticamente.",
-	 "Os resultados não podem ser enviados para %s: %s. %zu caso aguarda por isso; o nó tenta de novo automaticamente."},
+	 "Ergebnisse können nicht an %s gesendet werden: %w. %zu Fall wartet darauf; der Knoten versucht es von selbst noch einmal.",
+	 "No se pueden enviar resultados a %s: %w. %zu caso espera por ello; el nodo lo intenta de nuevo automáticamente.",
+	 "Os resultados não podem ser enviados para %s: %w. %zu caso aguarda por isso; o nó tenta de novo automaticamente."},
 	{"Results cannot be sent to %s: %s. %zu cases wait for it; the node tries again automatically.",
-	 "Ergebnisse können nicht an %s gesendet werden: %s. %zu Fälle warten darauf; der Knoten versucht es von selbst noch einmal.",
-	 "No se pueden enviar resultados a %s: %s. %zu casos esperan por ello; el nodo lo intenta de nuevo automáticamente.",
-	 "Os resultados não podem ser enviados para %s: %s. %zu casos aguardam por isso; o nó tenta de novo automaticamente."},
+	 "Ergebnisse können nicht an %s gesendet werden: %w. %zu Fälle warten darauf; der Knoten versucht es von selbst noch einmal.",
+	 "No se pueden enviar resultados a %s: %w. %zu casos esperan por ello; el nodo lo intenta de nuevo automáticamente.",
+	 "Os resultados não podem ser enviados para %s: %w. %zu casos aguardam por isso; o nó tenta de novo automaticamente."},
 	{"Route %s is never used: %s.",
 	 "Die Route %s wird nie benutzt: %s.",
 	 "La ruta %s no se usa nunca: %s.",
@@ -260,13 +261,13 @@ static const char *const formats[][LANGUAGES] = {
 	 "Detenga el otro programa, o corrija bind y port de cluster; se intenta de nuevo automáticamente.",
 	 "Pare o outro programa, ou corrija bind e port de cluster; uma nova tentativa é feita automaticamente."},
 	{"Storage is not confirmed by %s: %s. %zu case was sent and waits for it; the node asks again automatically.",
-	 "%s hat die Speicherung nicht bestätigt: %s. %zu Fall wurde gesendet und wartet darauf; der Knoten fragt von selbst noch einmal.",
-	 "%s no ha confirmado el almacenamiento: %s. %zu caso fue enviado y espera por ello; el nodo pregunta de nuevo automáticamente.",
-	 "%s não confirmou o armazenamento: %s. %zu caso foi enviado e aguarda por isso; o nó pergunta de novo automaticamente."},
+	 "%s hat die Speicherung nicht bestätigt: %w. %zu Fall wurde gesendet und wartet darauf; der Knoten fragt von selbst noch einmal.",
+	 "%s no ha confirmado el almacenamiento: %w. %zu caso fue enviado y espera por ello; el nodo pregunta de nuevo automáticamente.",
+	 "%s não confirmou o armazenamento: %w. %zu caso foi enviado e aguarda por isso; o nó pergunta de novo automaticamente."},
 	{"Storage is not confirmed by %s: %s. %zu cases were sent and wait for it; the node asks again automatically.",
-	 "%s hat die Speicherung nicht bestätigt: %s. %zu Fälle wurden gesendet und warten darauf; der Knoten fragt von selbst noch einmal.",
-	 "%s no ha confirmado el almacenamiento: %s. %zu casos fueron enviados y esperan por ello; el nodo pregunta de nuevo automáticamente.",
-	 "%s não confirmou o armazenamento: %s. %zu casos foram enviados e aguardam por isso; o nó pergunta de novo automaticamente."},
+	 "%s hat die Speicherung nicht bestätigt: %w. %zu Fälle wurden gesendet und warten darauf; der Knoten fragt von selbst noch einmal.",
+	 "%s no ha confirmado el almacenamiento: %w. %zu casos fueron enviados y esperan por ello; el nodo pregunta de nuevo automáticamente.",
+	 "%s não confirmou o armazenamento: %w. %zu casos foram enviados e aguardam por isso; o nó pergunta de novo automaticamente."},
 	{"Test it with tomonode test-alert; it is tried again automatically.",
 	 "Prüfen Sie es mit tomonode test-alert; es wird von selbst noch einmal versucht.",
 	 "Pruébelo con tomonode test-alert; se intenta de nuevo automáticamente.",
@@ -276,13 +277,13 @@ static const char *const formats[][LANGUAGES] = {
 	 "Pruébelo con tomonode test-peer %s.",
 	 "Teste-o com tomonode test-peer %s."},
 	{"The %s process (%ld) has given no sign of life for %.0f s%s.",
-	 "Der Prozess %s (%ld) hat seit %.0f s kein Lebenszeichen gegeben%s.",
-	 "El proceso %s (%ld) no da señales de vida desde hace %.0f s%s.",
-	 "O processo %s (%ld) não dá sinal de vida há %.0f s%s."},
+	 "Der Prozess %s (%ld) hat seit %.0f s kein Lebenszeichen gegeben%w.",
+	 "El proceso %s (%ld) no da señales de vida desde hace %.0f s%w.",
+	 "O processo %s (%ld) não dá sinal de vida há %.0f s%w."},
 	{"The %s process (%ld) is stopped by a signal%s.",
-	 "Der Prozess %s (%ld) ist durch ein Signal angehalten%s.",
-	 "El proceso %s (%ld) está detenido por una señal%s.",
-	 "O processo %s (%ld) está parado por um sinal%s."},
+	 "Der Prozess %s (%ld) ist durch ein Signal angehalten%w.",
+	 "El proceso %s (%ld) está detenido por una señal%w.",
+	 "O processo %s (%ld) está parado por um sinal%w."},
 	{"The configuration was not reloaded, the earlier one is in effect: %s.",
 	 "Die Konfiguration wurde nicht neu geladen, die frühere gilt weiter: %s.",
 	 "La configuración no se ha recargado; sigue vigente la anterior: %s.",
@@ -348,9 +349,9 @@ static const char *const formats[][LANGUAGES] = {
 	 "Lo que se muestra de procesos, puertos y dispositivos es antiguo: %s/node.json no se pudo escribir desde hace %.0f s.",
 	 "O que é mostrado de processos, portas e dispositivos é antigo: %s/node.json não pôde ser gravado há %.0f s."},
 	{"between this case and case %lld of the same %s",
-	 "zwischen diesem Fall und Fall %lld derselben %s",
-	 "entre este caso y el caso %lld, de igual %s",
-	 "entre este caso e o caso %lld, de igual %s"},
+	 "zwischen diesem Fall und Fall %lld derselben %w",
+	 "entre este caso y el caso %lld, de igual %w",
+	 "entre este caso e o caso %lld, de igual %w"},
 	{"between %s and %s", "zwischen %s und %s", "entre %s y %s", "entre %s e %s"},
 	{"cancelled on the command line",
 	 "auf der Kommandozeile abgebrochen",
@@ -365,13 +366,13 @@ static const char *const formats[][LANGUAGES] = {
 	 "cancelado en la página de estado",
 	 "cancelado na página de estado"},
 	{"neither Patient ID %s nor Patient's Name %s shows that it is one patient %s",
-	 "weder Patient ID %s noch Patient's Name %s zeigt, dass es ein Patient ist, %s",
-	 "ni Patient ID %s ni Patient's Name %s muestran que es un solo paciente %s",
-	 "nem Patient ID %s nem Patient's Name %s mostram que é um só paciente %s"},
+	 "weder Patient ID %s noch Patient's Name %s zeigt, dass es ein Patient ist, %w",
+	 "ni Patient ID %s ni Patient's Name %s muestran que es un solo paciente %w",
+	 "nem Patient ID %s nem Patient's Name %s mostram que é um só paciente %w"},
 	{"no CT series for the attenuation correction%s: send it, or reconstruct without it (retry --as-is)%s%s",
-	 "keine CT-Serie für die Schwächungskorrektur%s: Senden Sie sie, oder rekonstruieren Sie ohne sie (retry --as-is)%s%s",
-	 "no hay serie de TC para la corrección de atenuación%s: envíela, o reconstruya sin ella (retry --as-is)%s%s",
-	 "não há série de TC para a correção de atenuação%s: envie-a, ou reconstrua sem ela (retry --as-is)%s%s"},
+	 "keine CT-Serie für die Schwächungskorrektur%w: Senden Sie sie, oder rekonstruieren Sie ohne sie (retry --as-is)%w%w",
+	 "no hay serie de TC para la corrección de atenuación%w: envíela, o reconstruya sin ella (retry --as-is)%w%w",
+	 "não há série de TC para a correção de atenuação%w: envie-a, ou reconstrua sem ela (retry --as-is)%w%w"},
 	{"sweep %d: %d image with %s %s %s",
 	 "Sweep %d: %d Bild mit %s %s %s",
 	 "barrido %d: %d imagen con %s %s %s",
@@ -381,21 +382,21 @@ static const char *const formats[][LANGUAGES] = {
 	 "barrido %d: %d imágenes con %s %s %s",
 	 "varredura %d: %d imagens com %s %s %s"},
 	{"the headers name different patients: %s differ %s",
-	 "die Header nennen verschiedene Patienten: %s unterscheiden sich %s",
-	 "las cabeceras nombran pacientes distintos: %s difieren %s",
-	 "os cabeçalhos indicam pacientes diferentes: %s diferem %s"},
+	 "die Kopfdaten nennen verschiedene Patienten: %s unterscheiden sich %w",
+	 "las cabeceras nombran pacientes distintos: %s difieren %w",
+	 "os cabeçalhos indicam pacientes diferentes: %s diferem %w"},
 	{"the headers name different patients: %s differs %s",
-	 "die Header nennen verschiedene Patienten: %s unterscheidet sich %s",
-	 "las cabeceras nombran pacientes distintos: %s difiere %s",
-	 "os cabeçalhos indicam pacientes diferentes: %s difere %s"},
+	 "die Kopfdaten nennen verschiedene Patienten: %s unterscheidet sich %w",
+	 "las cabeceras nombran pacientes distintos: %s difiere %w",
+	 "os cabeçalhos indicam pacientes diferentes: %s difere %w"},
 	{"waits for the CT series for the attenuation correction, which is arriving%s%s",
-	 "wartet auf die CT-Serie für die Schwächungskorrektur, die gerade eintrifft%s%s",
-	 "espera la serie de TC para la corrección de atenuación, que está llegando%s%s",
-	 "aguarda a série de TC para a correção de atenuação, que está chegando%s%s"},
+	 "wartet auf die CT-Serie für die Schwächungskorrektur, die gerade eintrifft%w%w",
+	 "espera la serie de TC para la corrección de atenuación, que está llegando%w%w",
+	 "aguarda a série de TC para a correção de atenuação, que está chegando%w%w"},
 	{"waits for the CT series for the attenuation correction%s%s",
-	 "wartet auf die CT-Serie für die Schwächungskorrektur%s%s",
-	 "espera la serie de TC para la corrección de atenuación%s%s",
-	 "aguarda a série de TC para a correção de atenuação%s%s"},
+	 "wartet auf die CT-Serie für die Schwächungskorrektur%w%w",
+	 "espera la serie de TC para la corrección de atenuación%w%w",
+	 "aguarda a série de TC para a correção de atenuação%w%w"},
 	/* clang-format on */
 };
 
@@ -425,6 +426,51 @@ static const char *const words[][LANGUAGES] = {
 	{"the next case will wait", "der nächste Fall wird warten", "el próximo caso esperará", "o próximo caso aguardará"},
 	{"their", "ihre", "sus", "seus"},
 	{"them", "sie", "las", "as"},
+	/* clang-format on */
+};
+
+/* What the protocols of conf/defaults.conf are for. */
+static const char *const purposes[][LANGUAGES] = {
+	/* clang-format off */
+	{"for a fast preview, not for quantification",
+	 "für eine schnelle Vorschau, nicht zur Quantifizierung",
+	 "para una vista previa rápida, no para cuantificar",
+	 "para uma prévia rápida, não para quantificar"},
+	{"for a look at the projections", "für einen Blick auf die Projektionen", "para ver las proyecciones", "para ver as projeções"},
+	{"for an overview, where time or space is short",
+	 "für eine Übersicht, wenn Zeit oder Platz knapp ist",
+	 "para una vista general, si falta tiempo o espacio",
+	 "para uma visão geral, se falta tempo ou espaço"},
+	{"for comparison", "zum Vergleich", "para comparar", "para comparação"},
+	{"for few angles", "für wenige Winkel", "para pocos ángulos", "para poucos ângulos"},
+	{"for few photons", "für wenige Photonen", "para pocos fotones", "para poucos fótons"},
+	{"for quantification", "zur Quantifizierung", "para cuantificar", "para quantificação"},
+	{"for reading", "zum Betrachten", "para la lectura", "para a leitura"},
+	{"for reading, every ray alike",
+	 "zum Betrachten, jeder Strahl gleich",
+	 "para la lectura, todos los rayos por igual",
+	 "para a leitura, todos os raios por igual"},
+	{"for reading, of dense breasts",
+	 "zum Betrachten dichter Brüste",
+	 "para la lectura de mamas densas",
+	 "para a leitura de mamas densas"},
+	{"for reading, with the rim of the breast",
+	 "zum Betrachten, mit dem Rand der Brust",
+	 "para la lectura, con el borde de la mama",
+	 "para a leitura, com a borda da mama"},
+	{"for reading: faster than pet-mlem",
+	 "zum Betrachten: schneller als pet-mlem",
+	 "para la lectura: más rápido que pet-mlem",
+	 "para a leitura: mais rápido que pet-mlem"},
+	{"for sharp edges; masses are fainter",
+	 "für scharfe Kanten; Herde sind schwächer",
+	 "para bordes nítidos; las masas se ven más tenues",
+	 "para bordas nítidas; as massas ficam mais tênues"},
+	{"for studies: every detail of the detector, four times the size",
+	 "für Studien: jede Einzelheit des Detektors, vierfache Größe",
+	 "para estudios: todo el detalle del detector, cuatro veces el tamaño",
+	 "para estudos: todo detalhe do detector, quatro vezes o tamanho"},
+	{"the usual one", "das übliche", "el habitual", "o habitual"},
 	/* clang-format on */
 };
 
@@ -461,12 +507,18 @@ static bool match_format(const char *format, const char *text, struct value *ret
 	}
 }
 
-static const char *say_word(enum language in, const char *english)
+static const char *find_text(const char *const table[][LANGUAGES], size_t n, enum language in, const char *english)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (!strcmp(words[i][LANGUAGE_EN], english))
-			return words[i][in];
+	for (size_t i = 0; i < n && in != LANGUAGE_EN && (unsigned)in < LANGUAGES; i++)
+		if (!strcmp(table[i][LANGUAGE_EN], english))
+			return table[i][in];
 	return english;
+}
+#define FIND_TEXT(table, in, english) find_text((table), sizeof(table) / sizeof((table)[0]), (in), (english))
+
+const char *say_purpose(enum language in, const char *text)
+{
+	return FIND_TEXT(purposes, in, text);
 }
 
 static bool say_made(enum language in, const char *text, int depth, char *ret, size_t size);
@@ -475,6 +527,7 @@ static bool say_made(enum language in, const char *text, int depth, char *ret, s
 static void fill_format(enum language in, const char *format, const struct value *values, int depth, char *ret, size_t size)
 {
 	char value[VALUE_SIZE], said[VALUE_SIZE];
+	const char *text;
 	size_t n = 0;
 
 	for (; *format && n + 1 < size; values++) {
@@ -486,9 +539,11 @@ static void fill_format(enum language in, const char *format, const struct value
 			break;
 		format += conversion_length(format);
 		snprintf(value, sizeof(value), "%.*s", (int)values->n, values->text);
-		n += (size_t)snprintf(ret + n, size - n, "%s",
-				      depth > 0 && say_made(in, value, depth - 1, said, sizeof(said)) ? said
-												      : say_word(in, value));
+		text = value;
+		if (format[-1] == 'w')
+			text = depth > 0 && say_made(in, value, depth - 1, said, sizeof(said)) ? said
+											       : FIND_TEXT(words, in, value);
+		n += (size_t)snprintf(ret + n, size - n, "%s", text);
 	}
 }
 
@@ -516,7 +571,10 @@ const char *say_sentence(enum language in, const char *text, char *ret, size_t s
 
 const char *const *say_sentence_row(size_t i)
 {
-	const size_t n = sizeof(formats) / sizeof(formats[0]);
+	const size_t n = sizeof(formats) / sizeof(formats[0]), n_words = n + sizeof(words) / sizeof(words[0]);
 
-	return i < n ? formats[i] : i < n + sizeof(words) / sizeof(words[0]) ? words[i - n] : NULL;
+	return i < n						      ? formats[i]
+	       : i < n_words					      ? words[i - n]
+	       : i < n_words + sizeof(purposes) / sizeof(purposes[0]) ? purposes[i - n_words]
+								      : NULL;
 }

@@ -232,7 +232,7 @@ static void put_protocol(struct html *h, const struct status *s, const struct pr
 	double seconds = protocol_time(s, p->name);
 	char span[TIME_TEXT_SIZE];
 
-	html_printf(h, p->purpose[0] ? "%s: %s" : "%s", p->name, p->purpose);
+	html_printf(h, p->purpose[0] ? "%s: %s" : "%s", p->name, say_purpose(s->language, p->purpose));
 	if (seconds > 0) {
 		html_put(h, " · ");
 		html_printf(h, say(s->language, "about %s here"), time_text_span(seconds, span));

@@ -7,6 +7,7 @@ import re
 
 TABLE = "node/status/say.c"
 FORMATS = "node/status/say_format.c"
+DEFAULTS = "conf/defaults.conf"
 LITERALS = re.compile(r'"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*')
 ROW = re.compile(r"^\t\{(" + LITERALS.pattern + ")", re.M)
 CALL = re.compile(r"\bsay\(")
@@ -34,19 +35,23 @@ def said(source):
             yield source.count("\n", 0, call.start()) + 1, joined(literals[0])
 
 
-def rows_of(root, table):
-    path = os.path.join(root, table)
+def text_of(root, name):
+    path = os.path.join(root, name)
     if not os.path.isfile(path):
-        return set()
+        return ""
     with open(path, encoding="utf-8") as f:
-        return {joined(m[1]) for m in ROW.finditer(f.read())}
+        return f.read()
+
+
+def rows_of(root, table):
+    return {joined(m[1]) for m in ROW.finditer(text_of(root, table))}
 
 
 def check(root):
     if not os.path.isfile(os.path.join(root, TABLE)):
         return
     rows, formats = rows_of(root, TABLE), rows_of(root, FORMATS)
-    written = set()
+    written = {joined(m[0]) for m in LITERALS.finditer(text_of(root, DEFAULTS))}
     for folder, _, files in sorted(found for top in ("dicom", "node") for found in os.walk(os.path.join(root, top))):
         for name in sorted(files):
             path = os.path.relpath(os.path.join(folder, name), root)

@@ -9,7 +9,8 @@
 #include "node/status/status_text.h"
 #include "tests/test.h"
 
-/* Write what a translation must have in common with the English text: conversions, {names}, tags, blanks at both ends. */
+/* Write what a translation must have in common with the English text: conversions (%w is a %s whose value is said), {names}, tags,
+ * blanks at both ends. */
 static void frame_of(const char *text, char *ret, size_t size)
 {
 	size_t n = strlen(text), used = 0;
@@ -22,7 +23,8 @@ static void frame_of(const char *text, char *ret, size_t size)
 		      : *c == '{' ? strchr(c, '}') + 1
 				  : c;
 		if (end > c)
-			used += (size_t)snprintf(ret + used, size - used, "%.*s ", (int)(end - c), c);
+			used += (size_t)snprintf(ret + used, size - used, "%.*s ", (int)(end - c),
+						 strncmp(c, "%w", 2) ? c : "%s");
 		c = end > c ? end - 1 : c;
 	}
 	assert_true(used < size);
@@ -77,13 +79,16 @@ TEST(test_sentences_with_values)
 		{"Results cannot be sent to pacs: no answer. 1 case waits for it; the node tries again automatically.",
 		 "Ergebnisse können nicht an pacs gesendet werden: keine Antwort. 1 Fall wartet darauf; der Knoten versucht es "
 		 "von selbst noch einmal."},
+		{"Results cannot be sent to study: x. 1 case waits for it; the node tries again automatically.",
+		 "Ergebnisse können nicht an study gesendet werden: x. 1 Fall wartet darauf; der Knoten versucht es von selbst noch "
+		 "einmal."}, /* the name of a site, which is also a word of the node */
 		{"Results cannot be sent to pacs: x. many cases wait for it; the node tries again automatically.", NULL},
 		{"Results cannot be sent to pacs", NULL},
 		{"the headers name different patients: Patient ID (0010,0020) differs between this case and case 3 of the same study",
-		 "die Header nennen verschiedene Patienten: Patient ID (0010,0020) unterscheidet sich zwischen diesem Fall und "
+		 "die Kopfdaten nennen verschiedene Patienten: Patient ID (0010,0020) unterscheidet sich zwischen diesem Fall und "
 		 "Fall 3 derselben Studie"},
 		{"the headers name different patients: Patient ID (0010,0020), Patient's Name (0010,0010) differ between a.dcm and b",
-		 "die Header nennen verschiedene Patienten: Patient ID (0010,0020), Patient's Name (0010,0010) unterscheiden sich "
+		 "die Kopfdaten nennen verschiedene Patienten: Patient ID (0010,0020), Patient's Name (0010,0010) unterscheiden sich "
 		 "zwischen a.dcm und b"},
 		{"The receiver process (12) is stopped by a signal: the node accepts no images.",
 		 "Der Prozess receiver (12) ist durch ein Signal angehalten: Der Knoten nimmt keine Bilder an."},
@@ -107,6 +112,21 @@ TEST(test_sentences_with_values)
 		assert_ptr_equal(say_sentence(LANGUAGE_EN, rows[i].english, text, sizeof(text)), rows[i].english);
 	}
 	assert_string_equal(say_sentence(LANGUAGE_PT, rows[0].english, small, sizeof(small)), "Os resultados não pode");
+}
+
+/* What an embedded protocol is for has a text in each language; what a site writes stays as it is. */
+TEST(test_purposes)
+{
+	struct config *config = NULL;
+
+	assert_int_equal(config_load(NULL, NULL, NULL, &config, NULL), 0);
+	for (size_t i = 0; i < config->n_protocols; i++)
+		for (int l = LANGUAGE_EN; l < LANGUAGES; l++)
+			if ((say_purpose((enum language)l, config->protocols[i].purpose) == config->protocols[i].purpose) !=
+			    (l == LANGUAGE_EN))
+				fail_msg("\"%s\" in %s", config->protocols[i].purpose, language_name((enum language)l));
+	config_free(config);
+	assert_string_equal(say_purpose(LANGUAGE_DE, "Held"), "Held");
 }
 
 TEST(test_texts_that_are_absent)
