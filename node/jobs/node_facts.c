@@ -46,6 +46,7 @@ static const struct json_field manager_fields[] = {FIELD(manager_facts, receiver
 						   FIELD(manager_facts, results),
 						   FIELD(manager_facts, audit),
 						   JSON_FIELD_OF(struct manager_facts, "journal", journal_damage),
+						   FIELD(manager_facts, journal_unchecked),
 						   FIELD(manager_facts, journal_replaced),
 						   FIELD(manager_facts, journal_error),
 						   FIELD(manager_facts, reload),

@@ -169,6 +169,10 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 				"again (docs/disk-dies.md)."),
 			"The journal is damaged: %s. Cases may not continue; new images are accepted and kept.",
 			m->journal_damage);
+	else if (m->journal_unchecked[0])
+		SET_TEXT(add_problem(all, false, "journal-unchecked",
+				     "Mend the cause, then restart the node: it checks the journal when it starts."),
+			 "The journal was not checked for damage: %s.", m->journal_unchecked);
 	if (f->unindexed > 0 && f->unindexed_for > NODE_INDEX_SECONDS)
 		SET_TEXT(add_problem(all, false, "index-late",
 				     "See the log (process-stuck, index-failed) and the machine's load."),

@@ -72,19 +72,20 @@ struct node_cluster {
 
 /* Facts that only the manager can determine; it writes them to SPOOL/node.json. */
 struct manager_facts {
-	bool receiver;		  /* a receiver runs */
-	char receiver_fault[300]; /* why it cannot accept connections; "": it can */
-	char receiver_limit[300]; /* why it can serve fewer associations than configured; "": it cannot */
-	char receiver_full[300];  /* why it rejects associations for want of places; "": it does not */
-	int64_t file_limit;	  /* bytes of the largest file that it may write (RLIMIT_FSIZE); 0: not limited */
-	char incoming[300];	  /* why no file can be written in incoming/; "": the last attempt succeeded */
-	char results[300];	  /* why no result can be written in work/ or outbox/; "": it can */
-	char audit[200];	  /* why audit messages wait in the queue; "": they do not */
-	char journal_damage[200]; /* first finding of the journal's check; "": none */
-	bool journal_replaced;	  /* journal.db is not the file that the node opened at its start */
-	char journal_error[300];  /* why the manager cannot open the journal; "": it is open */
-	char reload[300];	  /* why the last reload was refused; "": it was not */
-	char page[300];		  /* why the status page is not served; "": it is, or is switched off */
+	bool receiver;		     /* a receiver runs */
+	char receiver_fault[300];    /* why it cannot accept connections; "": it can */
+	char receiver_limit[300];    /* why it can serve fewer associations than configured; "": it cannot */
+	char receiver_full[300];     /* why it rejects associations for want of places; "": it does not */
+	int64_t file_limit;	     /* bytes of the largest file that it may write (RLIMIT_FSIZE); 0: not limited */
+	char incoming[300];	     /* why no file can be written in incoming/; "": the last attempt succeeded */
+	char results[300];	     /* why no result can be written in work/ or outbox/; "": it can */
+	char audit[200];	     /* why audit messages wait in the queue; "": they do not */
+	char journal_damage[200];    /* first finding of the journal's check; "": none */
+	char journal_unchecked[200]; /* why that check did not come to its end; "": it did, or goes on */
+	bool journal_replaced;	     /* journal.db is not the file that the node opened at its start */
+	char journal_error[300];     /* why the manager cannot open the journal; "": it is open */
+	char reload[300];	     /* why the last reload was refused; "": it was not */
+	char page[300];		     /* why the status page is not served; "": it is, or is switched off */
 	struct node_process processes[NODE_PROCESSES_MAX];
 	size_t n_processes;
 	struct node_device devices[NODE_DEVICES_MAX];

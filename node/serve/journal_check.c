@@ -79,6 +79,13 @@ static int run_check(void *ctx)
 	return 0;
 }
 
+/* Nobody knows whether there is damage. */
+static void report_unchecked(struct manager_facts *m, const char *reason)
+{
+	snprintf(m->journal_unchecked, sizeof(m->journal_unchecked), "%.199s", reason);
+	log_event(LOG_ERR, "self-check-incomplete", "reason=%s", log_quote(reason));
+}
+
 static void end_page(struct journal_check *c)
 {
 	if (c->page)
@@ -87,7 +94,7 @@ static void end_page(struct journal_check *c)
 }
 
 void journal_check_start(struct journal_check *c, struct process_table *processes, const struct config *config, const char *path,
-			 double clock)
+			 double clock, struct manager_facts *facts)
 {
 	static const struct process p = {.role = PROCESS_CHECK};
 	struct check_ctx ctx = {config, path, NULL};
@@ -99,7 +106,7 @@ void journal_check_start(struct journal_check *c, struct process_table *processe
 	ctx.page = c->page;
 	if (c->page && process_table_fork(processes, &p, run_check, &ctx, clock, &err) == 0)
 		return;
-	log_event(LOG_ERR, "self-check-incomplete", "reason=%s", log_quote(err.msg));
+	report_unchecked(facts, err.msg);
 	end_page(c);
 }
 
@@ -114,5 +121,5 @@ void journal_check_ended(struct journal_check *c, int status, bool stopping, str
 		return;
 	process_describe(status, how, sizeof(how));
 	snprintf(reason, sizeof(reason), "the process that checks the journal %s", how);
-	log_event(LOG_ERR, "self-check-incomplete", "reason=%s", log_quote(reason));
+	report_unchecked(facts, reason);
 }

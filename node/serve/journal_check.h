@@ -22,9 +22,9 @@ struct journal_check {
 bool journal_check_is_short(const char *path);
 /* Check it now. Logs each problem, and keeps the first one in `facts`. true: it is damaged, or cannot be read. */
 bool journal_check_now(struct journal *j, struct manager_facts *facts);
-/* Start the process; the caller has no open journal. If that fails, it is logged. */
+/* Start the process; the caller has no open journal. If that fails, it is logged, and `facts` say so. */
 void journal_check_start(struct journal_check *c, struct process_table *processes, const struct config *config, const char *path,
-			 double clock);
+			 double clock, struct manager_facts *facts);
 /* The process has ended with this status of waitpid(). */
 void journal_check_ended(struct journal_check *c, int status, bool stopping, struct manager_facts *facts);
 

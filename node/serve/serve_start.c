@@ -144,7 +144,8 @@ static int clean_up(struct serve *v, struct err *err)
 	report_orphans(&c);
 	journal_close(c.journal);
 	if (!c.checked)
-		journal_check_start(&v->journal_check, &v->s.processes, v->conf.config, v->journal_path, clock_seconds());
+		journal_check_start(&v->journal_check, &v->s.processes, v->conf.config, v->journal_path, clock_seconds(),
+				    &v->check.facts);
 	return 0;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one list of what is wrong with the node: each fact alone gives one problem, with its severity and what to do. */
+#include <signal.h>
+
 #include "node/jobs/node_facts.h"
+#include "node/serve/journal_check.h"
 #include "tests/test.h"
 
 #define NOW 1.7e9
@@ -142,6 +145,13 @@ TEST(test_journal)
 	expect_one(true, "journal-damaged", "The journal is damaged: row 3.");
 	snprintf(facts.from_manager.journal_damage, sizeof(facts.from_manager.journal_damage), "main\npage 3");
 	expect_one(true, "journal-damaged", "is damaged: main page 3."); /* one line */
+	working(&facts);
+	journal_check_ended(&(struct journal_check){NULL}, SIGKILL, true, &facts.from_manager); /* the node is stopped */
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+	journal_check_ended(&(struct journal_check){NULL}, SIGKILL, false, &facts.from_manager);
+	expect_one(false, "journal-unchecked",
+		   "was not checked for damage: the process that checks the journal died with signal 9");
 	working(&facts);
 	facts.unindexed = 2;
 	facts.unindexed_for = NODE_INDEX_SECONDS - 1;
@@ -302,6 +312,7 @@ TEST(test_report)
 				   .file_limit = 1ll << 40,
 				   .incoming = "c",
 				   .journal_damage = "d",
+				   .journal_unchecked = "u",
 				   .journal_replaced = true,
 				   .journal_error = "e",
 				   .reload = "g",
