@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cpu_mark.c - mark() on the CPU: find the voxels outside the breast (air) and those that project onto a bin with data. Rows of
  * voxels are processed view by view. Most voxels get their final value from the first views: outside the skin line all voxels of
- * a row are air, and the first view marks nearly all others. So each view examines only the voxels whose nearest bin is between
- * the first and the last bin of air in its row, and those not yet marked. */
+ * a row are air, and the first view marks nearly all others. So a row keeps the span outside which all is air and the span outside
+ * which all is final, and each view examines only what is inside of them. In a row of bins the air, and the bins with data, are
+ * mostly one run: what projects onto a run is a run of voxels, which is set without a look at the bins. */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
@@ -31,11 +32,9 @@ static struct reach reach_of(const struct slice_map *map, int axis, int i, int n
 	return r;
 }
 
-/* Return the first voxel of a row whose nearest bin is `bin` or a bin after it. */
-static int voxel_of(const struct reach *row, int n, int bin)
+/* Return the first of the voxels [lo, hi) whose nearest bin is `bin` or a bin after it; hi: there is none. */
+static int voxel_near(const struct reach *row, int lo, int hi, int bin)
 {
-	int lo = 0, hi = n;
-
 	while (lo < hi) {
 		int middle = (lo + hi) / 2;
 
@@ -47,23 +46,59 @@ static int voxel_of(const struct reach *row, int n, int bin)
 	return lo;
 }
 
-/* Find the span of each detector row that contains all its bins of air. */
-static void find_air(const struct projection *a, struct cpu_span *air)
+/* Return the first of the voxels [lo, hi) that bins from `bin` on touch (after = 0), or only such bins (after = 1); hi: none. */
+static int voxel_touched(const struct reach *row, int lo, int hi, int bin, int after)
+{
+	while (lo < hi) {
+		int middle = (lo + hi) / 2;
+
+		if (after ? row[middle].first < bin : row[middle].end <= bin)
+			lo = middle + 1;
+		else
+			hi = middle;
+	}
+	return lo;
+}
+
+/* What a row of bins shows. */
+struct bin_row {
+	struct cpu_span air;  /* contains all bins of air */
+	bool all_air;	      /* it contains no other bins */
+	struct cpu_span data; /* the first run of bins with data */
+};
+
+static struct bin_row look_at_row(const float *row, int n_u)
+{
+	struct bin_row r = {.air = {0, n_u}, .data = {0, n_u}};
+	int other = 0;
+
+	if (!row) {
+		r.air.end = 0;
+		return r;
+	}
+	while (r.air.first < r.air.end && !(row[r.air.first] < 0))
+		r.air.first++;
+	while (r.air.first < r.air.end && !(row[r.air.end - 1] < 0))
+		r.air.end--;
+	for (int i = r.air.first; i < r.air.end; i++)
+		other |= !(row[i] < 0);
+	r.all_air = !other;
+	while (r.data.first < n_u && !(row[r.data.first] > 0))
+		r.data.first++;
+	r.data.end = r.data.first;
+	while (r.data.end < n_u && row[r.data.end] > 0)
+		r.data.end++;
+	return r;
+}
+
+static void look_at_bins(const struct projection *a, struct bin_row *bins)
 {
 	int n_u = a->scan->n_u, n_rows = a->n_views * a->scan->n_v, threads = cpu_state(a->dev)->threads;
 
 	(void)threads;
 #pragma omp parallel for num_threads(threads) schedule(static)
-	for (int r = 0; r < n_rows; r++) {
-		const float *row = a->mask.mem ? a->mask.mem + (size_t)r * (size_t)n_u : NULL;
-		struct cpu_span s = {0, row ? n_u : 0};
-
-		while (s.first < s.end && !(row[s.first] < 0))
-			s.first++;
-		while (s.first < s.end && !(row[s.end - 1] < 0))
-			s.end--;
-		air[r] = s;
-	}
+	for (int r = 0; r < n_rows; r++)
+		bins[r] = look_at_row(a->mask.mem ? a->mask.mem + (size_t)r * (size_t)n_u : NULL, n_u);
 }
 
 static bool bin_counts(const float *mask, int n_u, const struct reach *u, const struct reach *v)
@@ -97,52 +132,109 @@ static bool all_final(const float *x, int n)
 	return !open;
 }
 
-/* Mark the air of a row of voxels in one view: `row` is the row of bins nearest to it, us the reach of each voxel along u there.
- */
-static void mark_air(const struct projection *a, const float *mask, int row, const struct reach *us, const struct cpu_span *span,
-		     float *x)
-{
-	int n_u = a->scan->n_u, n_x = a->grid.n[0], end = span->first < span->end ? voxel_of(us, n_x, span->end) : 0, to;
+/* A row of voxels. */
+struct voxel_row {
+	float *x;
+	struct cpu_span inside; /* all others are air, or no view sees them */
+	struct cpu_span open;	/* of these: the others are final, but for air */
+};
 
-	for (int from = end ? voxel_of(us, n_x, span->first) : 0; from < end; from = to) {
-		to = cpu_min(from + STRETCH, end);
+static bool is_empty(struct cpu_span s)
+{
+	return s.first >= s.end;
+}
+
+/* Remove air from both ends of the span. */
+static void trim_air(const float *x, struct cpu_span *s)
+{
+	while (s->end - s->first >= STRETCH && all_air(x + s->end - STRETCH, STRETCH))
+		s->end -= STRETCH;
+	while (s->first < s->end && x[s->end - 1] < 0)
+		s->end--;
+	while (s->first < s->end && x[s->first] < 0)
+		s->first++;
+}
+
+/* Mark the air of a row of voxels in one view: `bins` is the row of bins nearest to it, us the reach of each voxel along u there.
+ */
+static void mark_air(const float *mask, const struct bin_row *bins, const struct reach *us, struct voxel_row *row)
+{
+	struct cpu_span in = row->inside, air = bins->air;
+	float *x = row->x;
+	int to;
+
+	if (is_empty(air) || us[in.end - 1].nearest < air.first || us[in.first].nearest >= air.end)
+		return;
+	air.first = voxel_near(us, in.first, in.end, air.first);
+	air.end = voxel_near(us, air.first, in.end, air.end);
+	for (int from = air.first; from < air.end; from = to) {
+		to = cpu_min(from + STRETCH, air.end);
 		if (all_air(x + from, to - from))
 			continue;
 		for (int i = from; i < to; i++)
-			if (mask[(size_t)row * (size_t)n_u + (size_t)us[i].nearest] < 0)
+			if (bins->all_air || mask[us[i].nearest] < 0)
 				x[i] = -1;
 	}
+	trim_air(x, &row->inside);
 }
 
-/* Mark the voxels of a row that the rows v of bins touch. Return whether the row still has unmarked voxels, which other bins may
- * set to 1. */
-static bool mark_touched(const struct projection *a, const float *mask, const struct reach *us, const struct reach *v, float *x)
+/* Remove [first, end) from the span if it is at one of its ends. */
+static void cut_span(struct cpu_span *s, int first, int end)
 {
-	int n_x = a->grid.n[0], to;
-	bool left = false;
+	if (first <= s->first)
+		s->first = cpu_max(s->first, end);
+	else if (end >= s->end)
+		s->end = cpu_min(s->end, first);
+}
 
-	for (int from = 0; from < n_x; from = to) {
-		to = cpu_min(from + STRETCH, n_x);
+/* Mark the open voxels that a run of bins with data touches. */
+static void mark_run(const struct reach *us, struct cpu_span run, struct voxel_row *row)
+{
+	struct cpu_span *open = &row->open;
+	float *x = row->x;
+	int first, end;
+
+	if (is_empty(run))
+		return;
+	first = voxel_touched(us, open->first, open->end, run.first, 0);
+	end = voxel_touched(us, first, open->end, run.end, 1);
+	for (int i = first; i < end; i++)
+		x[i] = x[i] < 0 ? x[i] : 1;
+	if (first < end)
+		cut_span(open, first, end);
+}
+
+/* Mark the open voxels that the rows v of bins touch, each by looking at its bins. */
+static void mark_each(const float *mask, int n_u, const struct reach *us, const struct reach *v, struct voxel_row *row)
+{
+	struct cpu_span left = {row->open.end, row->open.first};
+	float *x = row->x;
+	int to;
+
+	for (int from = row->open.first; from < row->open.end; from = to) {
+		to = cpu_min(from + STRETCH, row->open.end);
 		if (all_final(x + from, to - from))
 			continue;
 		for (int i = from; i < to; i++) {
 			if (x[i] < 0 || x[i] == 1)
 				continue;
-			if (bin_counts(mask, a->scan->n_u, &us[i], v))
+			if (bin_counts(mask, n_u, &us[i], v)) {
 				x[i] = 1;
-			else
-				left = true;
+			} else {
+				left.first = cpu_min(left.first, i);
+				left.end = i + 1;
+			}
 		}
 	}
-	return left;
+	row->open = left;
 }
 
-/* The reach of the voxels of a row along u, for the strips of a view that were used last: `key` is the strip in each place, or
- * -1.
- */
-struct strip_cache {
-	int key[KEPT];
-	struct reach *us; /* count_places() rows of n_x elements */
+/* The strips of a view that were used last. */
+struct strip {
+	int number; /* -1: none */
+	struct slice_map map;
+	struct reach *us;      /* of the voxels of a row along u */
+	bool has_us, has_gaps; /* gaps: no bin touches some of the voxels between the others */
 };
 
 static int count_places(const struct projection *a)
@@ -150,62 +242,119 @@ static int count_places(const struct projection *a)
 	return cpu_has_strips(a) ? KEPT : 1;
 }
 
-static const struct reach *reach_in_strip(const struct projection *a, int view, int k, int strip, struct strip_cache *cache)
+static struct strip *enter_strip(const struct projection *a, int view, int k, int number, struct strip *kept)
 {
-	int n_x = a->grid.n[0], place = strip % count_places(a);
-	struct reach *us = cache->us + (size_t)place * (size_t)n_x;
+	struct strip *s = &kept[number % count_places(a)];
 
-	if (cache->key[place] != strip) {
-		struct slice_map map = cpu_strip_map(a, view, k, strip);
-
-		for (int i = 0; i < n_x; i++)
-			us[i] = reach_of(&map, 0, i, a->scan->n_u);
-		cache->key[place] = strip;
+	if (s->number != number) {
+		s->number = number;
+		s->map = cpu_strip_map(a, view, k, number);
+		s->has_us = false;
 	}
-	return us;
+	return s;
 }
 
-/* Process row j of the voxels of slice k in one view. Return whether it still has unmarked voxels. */
-static bool mark_row(const struct projection *a, int view, int k, int j, const struct cpu_span *air, bool open,
-		     struct strip_cache *cache, float *x)
+static const struct reach *reach_in_strip(const struct projection *a, struct strip *s)
+{
+	int n_u = a->scan->n_u;
+
+	if (s->has_us)
+		return s->us;
+	s->has_us = true;
+	s->has_gaps = false;
+	for (int i = 0; i < a->grid.n[0]; i++) {
+		struct reach r = reach_of(&s->map, 0, i, n_u);
+
+		s->has_gaps |= r.first == r.end && r.first > 0 && r.first < n_u;
+		s->us[i] = r;
+	}
+	return s->us;
+}
+
+/* Process row j of voxels with the rows of bins [first, end) of one strip of a view. mask, bins: of the view. */
+static void mark_in_strip(const struct projection *a, const float *mask, const struct bin_row *bins, struct cpu_span rows, int j,
+			  struct strip *s, struct voxel_row *row)
+{
+	int n_u = a->scan->n_u, n_v = a->scan->n_v;
+	long long nearest = slice_nearest_bin(&s->map, 1, j);
+	struct reach v;
+
+	if (nearest >= rows.first && nearest < rows.end && !is_empty(bins[nearest].air))
+		mark_air(mask + (size_t)nearest * (size_t)n_u, &bins[nearest], reach_in_strip(a, s), row);
+	row->open.first = cpu_max(row->open.first, row->inside.first);
+	row->open.end = cpu_min(row->open.end, row->inside.end);
+	if (is_empty(row->open))
+		return;
+	v = reach_of(&s->map, 1, j, n_v);
+	v.first = cpu_max(v.first, rows.first);
+	v.end = cpu_min(v.end, rows.end);
+	if (v.first >= v.end)
+		return;
+	reach_in_strip(a, s);
+	for (int b = v.first; b < v.end && !s->has_gaps && !is_empty(row->open); b++)
+		mark_run(s->us, bins[b].data, row);
+	if (!is_empty(row->open))
+		mark_each(mask, n_u, s->us, &v, row);
+}
+
+/* Process row j of the voxels of slice k in one view. */
+static void mark_row(const struct projection *a, int view, int k, int j, const struct bin_row *bins, struct strip *kept,
+		     struct voxel_row *row)
 {
 	int n_v = a->scan->n_v;
 	const float *mask = a->mask.mem ? a->mask.mem + (size_t)view * scan_view_size(a->scan) : NULL;
-	struct cpu_span rows = cpu_strip_rows(a, view, k, j, j + 1);
+	struct cpu_span rows = {0, n_v};
 
-	rows.first = cpu_max(0, rows.first - 1); /* the nearest row may be farther than a voxel */
-	rows.end = cpu_min(n_v, rows.end + 1);
-	for (int v = rows.first, next; v < rows.end; v = next) {
+	if (cpu_has_strips(a)) {
+		rows = cpu_strip_rows(a, view, k, j, j + 1);
+		rows.first = cpu_max(0, rows.first - 1); /* the nearest row may be farther than a voxel */
+		rows.end = cpu_min(n_v, rows.end + 1);
+	}
+	for (int v = rows.first, next; v < rows.end && !is_empty(row->inside); v = next) {
 		int strip = v / a->strip_rows;
-		struct slice_map map = cpu_strip_map(a, view, k, strip);
-		struct reach touched = reach_of(&map, 1, j, n_v);
-		const struct reach *us = NULL;
 
 		next = cpu_min((strip + 1) * a->strip_rows, n_v);
-		touched.first = cpu_max(touched.first, strip * a->strip_rows);
-		touched.end = cpu_min(touched.end, next);
-		if (touched.nearest >= strip * a->strip_rows && touched.nearest < next) {
-			us = reach_in_strip(a, view, k, strip, cache);
-			mark_air(a, mask, touched.nearest, us, &air[(size_t)view * (size_t)n_v + (size_t)touched.nearest], x);
-		}
-		if (open && touched.first < touched.end)
-			open = mark_touched(a, mask, us ? us : reach_in_strip(a, view, k, strip, cache), &touched, x);
+		mark_in_strip(a, mask, bins + (size_t)view * (size_t)n_v, (struct cpu_span){strip * a->strip_rows, next}, j,
+			      enter_strip(a, view, k, strip, kept), row);
 	}
-	return open;
 }
 
-static void mark_slice(const struct projection *a, int k, const struct cpu_span *air, struct strip_cache *caches, float *x)
+/* Return the voxels of the rows of slice k that any view sees; with strips, all of them. */
+static struct cpu_span seen_voxels(const struct projection *a, int k, struct strip *kept)
 {
-	int n_x = a->grid.n[0], n_y = a->grid.n[1];
+	int n_x = a->grid.n[0], n_u = a->scan->n_u;
+	struct cpu_span seen = {n_x, 0};
 
-	for (int view = 0; view < a->n_views; view++)
-		for (int i = 0; i < count_places(a); i++)
-			caches[view].key[i] = -1;
+	if (cpu_has_strips(a))
+		return (struct cpu_span){0, n_x};
+	for (int view = 0; view < a->n_views; view++) {
+		const struct reach *us = reach_in_strip(a, enter_strip(a, view, k, 0, &kept[view]));
+		int first = 0, end = n_x;
+
+		while (first < end && us[first].nearest < 0 && us[first].end == 0)
+			first++;
+		while (first < end && us[end - 1].nearest == n_u && us[end - 1].first == n_u)
+			end--;
+		seen.first = cpu_min(seen.first, first);
+		seen.end = cpu_max(seen.end, end);
+	}
+	return seen;
+}
+
+static void mark_slice(const struct projection *a, int k, const struct bin_row *bins, struct strip *kept, float *x)
+{
+	int n_x = a->grid.n[0], n_y = a->grid.n[1], places = count_places(a);
+	struct cpu_span seen;
+
+	for (int i = 0; i < a->n_views * places; i++)
+		kept[i].number = -1;
+	seen = seen_voxels(a, k, kept);
 	for (int j = 0; j < n_y; j++) {
-		bool open = true;
+		struct voxel_row row = {.x = x + (size_t)j * (size_t)n_x, .inside = seen, .open = seen};
 
+		trim_air(row.x, &row.inside);
 		for (int view = 0; view < a->n_views; view++)
-			open = mark_row(a, view, k, j, air, open, &caches[view], x + (size_t)j * (size_t)n_x);
+			mark_row(a, view, k, j, bins, kept + (size_t)view * (size_t)places, &row);
 	}
 }
 
@@ -213,9 +362,9 @@ int cpu_mark(struct projection *a, struct buf *x, struct err *err)
 {
 	int threads = cpu_state(a->dev)->threads;
 	size_t per_slice = (size_t)a->grid.n[0] * (size_t)a->grid.n[1], n_views = (size_t)a->n_views;
-	size_t table = (size_t)count_places(a) * (size_t)a->grid.n[0], n_caches = (size_t)threads * n_views;
-	struct cpu_span *air;
-	struct strip_cache *caches;
+	size_t per_thread = n_views * (size_t)count_places(a), n_kept = (size_t)threads * per_thread;
+	struct bin_row *bins;
+	struct strip *kept;
 	struct reach *us;
 
 	if (x->n != grid_size(&a->grid))
@@ -225,23 +374,23 @@ int cpu_mark(struct projection *a, struct buf *x, struct err *err)
 		if (a->scan->kind != SCAN_DBT || !slice_map_valid(a->scan, &a->scan->views[a->first + view], &a->grid))
 			return err_set(err, EINVAL, "mark: view %d: the volume is not between detector and source",
 				       a->first + view);
-	air = malloc((size_t)a->n_views * (size_t)a->scan->n_v * sizeof(*air));
-	us = malloc(n_caches * table * sizeof(*us));
-	caches = malloc(n_caches * sizeof(*caches));
-	if (!air || !us || !caches) {
-		free(air);
+	bins = malloc((size_t)a->n_views * (size_t)a->scan->n_v * sizeof(*bins));
+	us = malloc(n_kept * (size_t)a->grid.n[0] * sizeof(*us));
+	kept = malloc(n_kept * sizeof(*kept));
+	if (!bins || !us || !kept) {
+		free(bins);
 		free(us);
-		free(caches);
+		free(kept);
 		return err_set(err, ENOMEM, "mark: out of memory");
 	}
-	for (size_t i = 0; i < n_caches; i++)
-		caches[i].us = us + i * table;
-	find_air(a, air);
+	for (size_t i = 0; i < n_kept; i++)
+		kept[i].us = us + i * (size_t)a->grid.n[0];
+	look_at_bins(a, bins);
 #pragma omp parallel for num_threads(threads) schedule(dynamic)
 	for (int k = 0; k < a->grid.n[2]; k++)
-		mark_slice(a, k, air, caches + (size_t)cpu_thread() * n_views, x->mem + (size_t)k * per_slice);
-	free(air);
+		mark_slice(a, k, bins, kept + (size_t)cpu_thread() * per_thread, x->mem + (size_t)k * per_slice);
+	free(bins);
 	free(us);
-	free(caches);
+	free(kept);
 	return 0;
 }

@@ -65,6 +65,7 @@ struct dbt_session {
 	struct buf columns; /* with breast_shape: those of a surface of the shape */
 	struct buf *masks;
 	struct linop **ops;
+	struct linop *all_views; /* for mark() */
 	struct iterate_subset *subsets;
 	struct iterate_work work;
 

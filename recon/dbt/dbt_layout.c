@@ -87,6 +87,16 @@ struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct 
 	};
 }
 
+struct projection_spec dbt_layout_spec_of_marks(const struct dbt_layout *l, const struct dbt_protocol *p,
+						const struct dbt_plan *plan, struct grid *grid)
+{
+	struct projection_spec spec = dbt_layout_spec(l, p, plan, 0, l->scan->n_views, 0, plan->grid.n[2], grid);
+
+	spec.model = PROJECTION_EXACT;
+	spec.deterministic = spec.keep_den = false;
+	return spec;
+}
+
 int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first)
 {
 	int n = 0;

@@ -50,6 +50,10 @@ void dbt_layout_release(struct dbt_layout *l); /* accepts an empty one */
 struct projection_spec dbt_layout_spec(const struct dbt_layout *l, const struct dbt_protocol *p, const struct dbt_plan *plan,
 				       int first, int n_views, int slice, int n_slices, struct grid *grid);
 
+/* The same of all views and slices, for mark() only: one pass over the volume, with the model that has the smallest tables. */
+struct projection_spec dbt_layout_spec_of_marks(const struct dbt_layout *l, const struct dbt_protocol *p,
+						const struct dbt_plan *plan, struct grid *grid);
+
 /* Divide the subsets into groups of at most `views` views (0: whole subsets). Group i begins with view ret_first[i], and
  * ret_first[n] is n_views; room for n_views + 1. Return the number n of groups. */
 int dbt_layout_groups(const struct dbt_layout *l, int views, int *ret_first);

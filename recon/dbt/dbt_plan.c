@@ -111,6 +111,8 @@ static void count_resident(const struct request *q, const struct dbt_layout *l, 
 		.host = (2 * staged * view + 2 * slice) * sizeof(float) + dbt_shape_host_bytes(p, plan) +
 			dbt_cells_host_bytes(p, plan, l->scan),
 	};
+	struct projection_spec marks;
+	struct grid all;
 
 	for (int s = 0; s < l->views.n_subsets; s++) {
 		struct grid grid;
@@ -119,6 +121,8 @@ static void count_resident(const struct request *q, const struct dbt_layout *l, 
 
 		plan_count(&b, q->dev, &spec);
 	}
+	marks = dbt_layout_spec_of_marks(l, p, plan, &all);
+	plan_count(&b, q->dev, &marks);
 	plan_sum(&b, q->dev);
 	plan->slab_slices = plan->grid.n[2];
 	plan->group_views = 0;

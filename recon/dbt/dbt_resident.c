@@ -24,6 +24,13 @@ static int open_subsets(struct dbt_session *s, struct err *err)
 		if (s->row.mem)
 			s->subsets[i].row = buf_part(&s->row, at, bins);
 	}
+	if (m->rc == 0) {
+		struct grid grid;
+		struct projection_spec spec = dbt_layout_spec_of_marks(&s->layout, s->p, s->plan, &grid);
+
+		spec.mask = &s->mask;
+		session_projector(m, &spec, &s->all_views, err);
+	}
 	return m->rc;
 }
 
@@ -54,8 +61,8 @@ static int make_support(struct dbt_session *s, float start, struct err *err)
 {
 	int r = s->dev->ops->fill(&s->x, 0, err);
 
-	for (int i = 0; r == 0 && i < s->layout.views.n_subsets; i++)
-		r = s->ops[i]->mark(s->ops[i], &s->x, err);
+	if (r == 0)
+		r = s->all_views->mark(s->all_views, &s->x, err);
 	return r < 0 ? r : s->dev->ops->threshold(&s->x, 0, start, err);
 }
 
