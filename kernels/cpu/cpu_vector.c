@@ -2,6 +2,7 @@
 /* cpu_vector.c - vector operations of the CPU device.
  *
  * Sums are computed in double over chunks whose number does not depend on the threads; the chunks are added in order. */
+#include "kernels/avx2.h"
 #include "kernels/cpu/cpu.h"
 #include "kernels/rules.h"
 #include "kernels/shape.h"
@@ -14,6 +15,7 @@
 
 #define CHUNKS 1024
 #define HISTOGRAM 65536
+#define COUNTED 8192	    /* values that are counted together */
 #define WORTH_THREADS 32768 /* smallest number of floats for which several threads are faster than one */
 
 /* Execute the statement that follows for every index i of vector b, in parallel. */
@@ -161,21 +163,40 @@ int cpu_log_likelihood(const struct buf *y, const struct buf *p, float floor, do
 	return 0;
 }
 
-/* Compute histogram and counts of values [begin, end). */
+/* Count n values, at most INT_MAX of them. */
+static inline __attribute__((always_inline)) void count_some_loop(const float *x, int n, float offset, float step,
+								  struct tally *t)
+{
+	int bad = 0, below = 0, above = 0;
+
+	for (int i = 0; i < n; i++) {
+		float steps = steps_of(x[i], offset, step);
+		int finite = isfinite(x[i]) != 0;
+
+		bad += !finite;
+		below += finite & (steps < 0);
+		above += finite & (steps > STEPS_TOP);
+	}
+	t->bad += (size_t)bad;
+	t->below += (size_t)below;
+	t->above += (size_t)above;
+}
+
+FOR_AVX2(void, count_some, (const float *x, int n, float offset, float step, struct tally *t), (x, n, offset, step, t))
+
+/* Compute histogram and counts of values [begin, end), some at a time, while they are in the cache. */
 static void tally_range(const float *x, size_t begin, size_t end, float offset, float step, size_t stride, uint64_t *bins,
 			struct tally *t)
 {
-	for (size_t i = begin; i < end; i++) {
-		float steps = steps_of(x[i], offset, step);
-		bool finite = isfinite(x[i]);
+	size_t sample = (begin + stride - 1) / stride * stride;
 
-		t->bad += !finite;
-		t->below += finite && steps < 0;
-		t->above += finite && steps > STEPS_TOP;
+	for (size_t at = begin, to; at < end; at = to) {
+		to = end - at < COUNTED ? end : at + COUNTED;
+		count_some(x + at, (int)(to - at), offset, step, t);
+		for (; sample < to; sample += stride)
+			if (isfinite(x[sample]))
+				bins[(size_t)steps_limited(steps_of(x[sample], offset, step))]++;
 	}
-	for (size_t i = (begin + stride - 1) / stride * stride; i < end; i += stride)
-		if (isfinite(x[i]))
-			bins[(size_t)steps_limited(steps_of(x[i], offset, step))]++;
 }
 
 int cpu_tally(const struct buf *x, float offset, float step, size_t stride, uint64_t bins[65536], struct tally *ret_tally,
