@@ -170,10 +170,12 @@ static void print_pairs(const json_t *result)
 	}
 }
 
-/* Print the profiles along the normal to the skin, one line for each direction. */
+/* Print the profiles along the normal to the skin, one line for each direction: relative to the truth, or without one to the
+ * interior. */
 static void print_skin(const json_t *skin)
 {
 	static const char *const ways[] = {"nipple ", "side "};
+	const char *to = count_items(skin, "", "true") > 0 ? "truth" : "interior";
 	const json_t *item;
 	size_t i;
 
@@ -183,7 +185,7 @@ static void print_skin(const json_t *skin)
 	json_array_foreach(skin, i, item) if (!strncmp(json_get_text(item, "name"), ways[0], strlen(ways[0])))
 		printf(" %9g", member_of(item, "distance_mm"));
 	for (size_t way = 0; way < 2; way++) {
-		printf("\n%-20s", way ? "side, relative" : "nipple, relative");
+		printf("\n%s/ %-*s", ways[way], (int)(18 - strlen(ways[way])), to);
 		json_array_foreach(skin, i, item) if (!strncmp(json_get_text(item, "name"), ways[way], strlen(ways[way])))
 			print_cell(member_of(item, "relative"), 9, 3);
 	}

@@ -238,7 +238,8 @@ def test_rim_and_tissues(folder):
     edges = [r["mtf50_per_mm"] for r in found["regions"] if "mtf50_per_mm" in r]
     assert len(edges) > 0 and all(v is None or 0.1 < v < 0.74 for e in edges for v in e) and edges[0][1], edges
     text = run("measure", "--truth", truth_path, result).stdout
-    assert "\n0.0802/mm " in text and "\nnipple, relative " in text and "\nmm from the skin " in text, text
+    assert "\nnipple / interior " in run("measure", result).stdout
+    assert "\n0.0802/mm " in text and "\nnipple / truth " in text and "\nmm from the skin " in text, text
 
 
 def test_refusals(folder, made):
