@@ -494,6 +494,7 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		*err = r->why[kind_id(c->kind)];
 		return -err->code;
 	}
+	decision.fit_voxels = has_default_voxels(r, p);
 	decision.place.outside = r->outside;
 	decision.steps = r->steps.fd >= 0 ? &r->steps.runner : NULL;
 	describe_changes(r, p, decision.place.changed, sizeof(decision.place.changed));
@@ -501,7 +502,6 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		snprintf(decision.place.named, sizeof(decision.place.named), "%.*s", (int)strcspn(last, " ="), last);
 	if (of) {
 		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
-		decision.fit_voxels = has_default_voxels(r, p);
 		if (of->assumed.text[0])
 			fprintf(stderr, "tomonode %s: %s: %s\n", r->o.spec->name, of->from, of->assumed.text);
 	}

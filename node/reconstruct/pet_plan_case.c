@@ -6,8 +6,6 @@
 #include "node/reconstruct/pet_work.h"
 #include "node/sinogram/pet_source.h"
 
-#define MATRIX_LEAST 8 /* as in the configuration */
-
 struct pet_protocol *pet_work_own_protocol(struct pet_work *w)
 {
 	if (w->base.protocol != &w->protocol)
@@ -28,14 +26,15 @@ static size_t bytes_beside_session(const struct pet_work *w)
 /* Where it is allowed, make voxels as large as radial bins if they are so small that the result would warn. */
 static int fit_voxels(struct pet_work *w, struct err *err)
 {
+	int before = w->plan.grid.n[0], matrix;
 	struct pet_protocol *p;
-	double bin = pet_result_bin(&w->m);
-	int before = w->plan.grid.n[0], matrix = (int)ceil(2 * w->plan.fov_radius / bin);
+	double bin;
 
-	if (!w->base.decision->fit_voxels || !pet_result_is_fine(&w->base.protocol->pet, w->plan.grid.h[0], bin))
+	matrix = w->base.decision->fit_voxels ? pet_result_matrix(w->s, &w->base.protocol->pet, &w->plan, &bin) : 0;
+	if (matrix == 0)
 		return 0;
 	p = pet_work_own_protocol(w);
-	p->matrix = matrix < MATRIX_LEAST ? MATRIX_LEAST : matrix;
+	p->matrix = matrix;
 	p->voxel = 0;
 	snprintf(w->fitted, sizeof(w->fitted),
 		 "The matrix was chosen by the data: %d, for voxels like the radial bins (%.3g mm); --set matrix=%d makes that "

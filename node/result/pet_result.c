@@ -16,6 +16,7 @@
 #include "node/sinogram/pet_source.h"
 
 #define SMALLEST_VOXEL 0.5 /* of a radial bin */
+#define MATRIX_LEAST 8	   /* as in the configuration */
 
 static int volumes_of(const struct pet_result *r)
 {
@@ -127,33 +128,33 @@ static void add_note(const char *note, char *warnings, size_t size)
 	snprintf(warnings + n, size - n, "%s%s", n ? " " : "", note);
 }
 
-double pet_result_bin(const struct michelogram *m)
+int pet_result_matrix(const struct sinogram *s, const struct pet_protocol *p, const struct pet_plan *plan, double *ret_bin)
 {
-	return m->arc_corrected ? m->scanner.bin : michelogram_radius(m, m->n_radial / 2 + 1);
-}
+	const struct michelogram *m = &s->part[SINOGRAM_EMISSION].header.m;
+	double bin = m->arc_corrected ? m->scanner.bin : michelogram_radius(m, m->n_radial / 2 + 1);
+	int matrix = (int)ceil(2 * plan->fov_radius / bin);
 
-bool pet_result_is_fine(const struct pet_protocol *p, double voxel, double bin)
-{
-	return p->algorithm != ALGORITHM_FBP && voxel < SMALLEST_VOXEL * bin;
+	*ret_bin = bin;
+	if (s->list || p->algorithm == ALGORITHM_FBP || plan->grid.h[0] >= SMALLEST_VOXEL * bin)
+		return 0;
+	return matrix < MATRIX_LEAST ? MATRIX_LEAST : matrix;
 }
 
 /* Say that voxels are much smaller than what was measured. */
 static void note_voxels(const struct pet_result *r, char *ret, size_t size)
 {
 	const struct pet_protocol *p = &r->info->protocol->pet;
-	const struct pet_plan *plan = r->info->plan;
-	double bin = pet_result_bin(&r->series.s->part[SINOGRAM_EMISSION].header.m), voxel = plan->grid.h[0];
+	double bin, voxel = r->info->plan->grid.h[0];
+	int matrix = pet_result_matrix(r->series.s, p, r->info->plan, &bin), n;
 
-	if (r->series.s->list || !pet_result_is_fine(p, voxel, bin))
+	if (matrix == 0)
 		return;
+	n = snprintf(ret, size, "Voxels of %.3g mm are smaller than half a radial bin (%.3g mm), which makes stripes: ", voxel,
+		     bin);
 	if (p->voxel > 0)
-		snprintf(ret, size,
-			 "Voxels of %.3g mm are smaller than half a radial bin (%.3g mm), which makes stripes: voxel=%.3g fits.",
-			 voxel, bin, bin);
+		snprintf(ret + n, size - (size_t)n, "voxel=%.3g fits.", bin);
 	else
-		snprintf(ret, size,
-			 "Voxels of %.3g mm are smaller than half a radial bin (%.3g mm), which makes stripes: matrix=%d fits.",
-			 voxel, bin, (int)ceil(2 * plan->fov_radius / bin));
+		snprintf(ret + n, size - (size_t)n, "matrix=%d fits.", matrix);
 }
 
 int pet_result_write(const struct sinogram *s, const struct pet_result_info *info, const float *volume, const char *folder,

@@ -34,11 +34,10 @@ int pet_result_check(const struct sinogram *s, struct err *err);
  * pet_result_check(). */
 int pet_result_scale(const struct sinogram *s, double *ret_factor, bool *ret_bqml, struct err *err);
 
-/* Return the distance of radial bins in mm; of bins that follow the crystals the largest, in the middle of the scanner. */
-double pet_result_bin(const struct michelogram *m);
-/* Are voxels of this size much smaller than what was measured? The rays of an iteration then miss some of them, and the image
- * gets stripes. */
-bool pet_result_is_fine(const struct pet_protocol *p, double voxel, double bin);
+/* Are the voxels of a plan smaller than half a radial bin? The rays of an iteration then miss some of them, and the image gets
+ * stripes. Return the matrix whose voxels are as large as the bins, and in *ret_bin their distance in mm (of bins that follow the
+ * crystals the largest, in the middle of the scanner); 0: they are not, the image is not iterated, or it is of single events. */
+int pet_result_matrix(const struct sinogram *s, const struct pet_protocol *p, const struct pet_plan *plan, double *ret_bin);
 
 /* Write all objects or none (.part, fsync, rename). volume: nx * ny * nz floats as from pet_read_slices(), for each
  * frame or gate of s; of beds the joint volume, whose unit is that of bed 1. EIO: a voxel is not a number. */

@@ -281,6 +281,10 @@ def test_at_first_try(folder, header):
     check(f" voxels of 2.5 x 2.5 x 3.25 mm, {counts:.0f} counts, " in text and "64 x 64 x 15 voxels" in text, text)
     check("The matrix was chosen by the data: 64, for voxels like the radial bins (2.5 mm); --set matrix=256 makes"
           in text and "stripes" not in text, text)
+    tools.run("import", header, "-o", os.path.join(folder, "imported"))  # the same rule for the same data as objects
+    text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-o", os.path.join(folder, "first"),
+                     os.path.join(folder, "imported")).stdout
+    check("64 x 64 x 15 voxels" in text and "The matrix was chosen by the data: 64" in text, text)
     check(f"with {counts:.0f} counts, protocol" in objects[0].DerivationDescription, objects[0].DerivationDescription)
     config = os.path.join(folder, "matrix.conf")
     h.write_file(config, 'protocols = ( { name = "pet-mlem"; matrix = 192; } );')
