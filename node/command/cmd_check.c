@@ -261,6 +261,13 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 		printf("status page   %s port %d\n", c->status.bind, c->status.port);
 	if (config_tells_alerts(c))
 		printf("alerts        to %s\n", c->alerts.exec[0] ? c->alerts.exec : c->alerts.url);
+	printf("audit         %s%s\n",
+	       c->node.audit == AUDIT_NONE     ? "none"
+	       : c->node.audit == AUDIT_SYSLOG ? "to the syslog daemon at "
+					       : "to the file ",
+	       c->node.audit == AUDIT_NONE     ? ""
+	       : c->node.audit == AUDIT_SYSLOG ? c->node.audit_socket
+					       : c->node.audit_file);
 	for (size_t i = 0; i < json_array_size(m->told); i++)
 		printf("step          %s\n", json_string_value(json_array_get(m->told, i)));
 	printf("peers         %s", c->node.require_known_peer ? "" : "any peer may send\n");

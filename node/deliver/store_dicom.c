@@ -6,10 +6,16 @@
 
 static void describe_peer(const struct destination_conf *d, char *ret, size_t size)
 {
-	snprintf(ret, size, "%s at %s port %d%s", d->aet, d->host, d->port,
-		 !d->tls	  ? ""
-		 : d->verify_name ? ", TLS"
-				  : ", TLS, for any name");
+	bool elsewhere = d->commitment_aet[0] || d->commitment_host[0] || d->commitment_port;
+	int n = snprintf(ret, size, "%s at %s port %d%s, %s", d->aet, d->host, d->port,
+			 !d->tls	  ? ""
+			 : d->verify_name ? ", TLS"
+					  : ", TLS, for any name",
+			 d->commitment ? "storage commitment" : "no storage commitment");
+
+	if (d->commitment && elsewhere && n > 0 && (size_t)n < size)
+		snprintf(ret + n, size - (size_t)n, " by %s at %s port %d", d->commitment_aet[0] ? d->commitment_aet : d->aet,
+			 d->commitment_host[0] ? d->commitment_host : d->host, d->commitment_port ? d->commitment_port : d->port);
 }
 
 static double longest_wait(const struct destination_conf *d)

@@ -290,6 +290,7 @@ def test_to_a_file(folder, things):
     path = os.path.join(folder, "audit.log")
     n = h.Node(os.path.join(folder, "node"), pacs.port, audit='"file"', audit_file=f'"{path}"')
     things += [n, pacs]
+    check(f"\naudit         to the file {path}\n" in n.command("check").stdout, "check says where")
     n.start()
     check(n.stop() == 0, "SIGTERM")
     check(os.stat(path).st_mode & 0o777 == 0o600, "others may read it")

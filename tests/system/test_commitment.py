@@ -181,8 +181,9 @@ def test_partners(folder, things):
     node = node_with(folder, things, partner, start=False, commitment_wait=1, alarm_after=1)
     node.node["require_known_peer"] = "true"
     node.write_conf('peers = ( { name = "mod"; aet = "MODALITY"; }, { name = "echo"; aet = "ECHOSCU"; } );\n')
-    h.check("will be rejected" in h.run(h.TOMONODE, "check", "-c", node.conf).stderr,
-            "check warns of a partner that is not among the peers")
+    said = h.run(h.TOMONODE, "check", "-c", node.conf)
+    h.check("will be rejected" in said.stderr, "check warns of a partner that is not among the peers")
+    h.check(f" port {partner.port}, storage commitment\n" in said.stdout, said.stdout)
     node.start()
     send_exam(node, folder, "unknown")
     job = node.wait_state(0, "dead-letter")
