@@ -19,6 +19,7 @@ struct parallel_work {
 	struct reconstruct_work base;
 	struct sinogram *s;
 	const struct interfile *header; /* header of s */
+	char unit[CT_RESULT_UNIT_SIZE]; /* of the volume */
 	struct parallel_plan plan;
 	double planned;	      /* axis offset of the plan, mm */
 	bool planned_gaps;    /* the plan leaves bins out */
@@ -90,6 +91,7 @@ static int open_parallel_case(struct reconstruct_work *base, struct err *err)
 	if (base->decision->assumed)
 		w->s->assumed = base->decision->assumed->text;
 	w->header = &w->s->part[SINOGRAM_LINES].header;
+	ct_result_unit(w->header->unit, base->protocol->parallel.algorithm == ALGORITHM_BP, w->unit);
 	w->s->part[SINOGRAM_LINES].header.parallel.gaps = &w->gaps;
 	if (algorithm_info(base->protocol->parallel.algorithm)->rule == RULE_TRANSMISSION &&
 	    strcmp(w->header->unit, INTERFILE_ATTENUATION) != 0)
@@ -230,16 +232,15 @@ static int take_parallel_volume(struct reconstruct_work *base, struct err *err)
 static struct case_scale scale_of(const struct parallel_work *w)
 {
 	const struct protocol_conf *p = w->base.protocol;
-	const char *unit = w->header->unit;
 
-	return ct_result_is_hounsfield(p, unit) ? (struct case_scale){1000 / p->mu_water, -1000, "HU"}
-						: (struct case_scale){1, 0, unit};
+	return ct_result_is_hounsfield(p, w->header->unit) ? (struct case_scale){1000 / p->mu_water, -1000, "HU"}
+							   : (struct case_scale){1, 0, w->unit};
 }
 
 static int apply_steps(struct parallel_work *w, struct err *err)
 {
 	struct case_scale scale = scale_of(w);
-	struct case_volumes v = {.values = w->volume.values, .n = 1, .grid = &w->plan.grid, .unit = w->header->unit};
+	struct case_volumes v = {.values = w->volume.values, .n = 1, .grid = &w->plan.grid, .unit = w->unit};
 	const struct case_origin from = case_steps_origin(w->s);
 	json_t *about = case_steps_about(&w->base, &from, v.grid, &scale);
 	int rc;
@@ -363,11 +364,10 @@ static int write_parallel_arrays(struct reconstruct_work *base, struct err *err)
 	struct parallel_work *w = (struct parallel_work *)base;
 	const struct interfile *h = w->header;
 	struct case_scale scale = scale_of(w);
-	char unit[sizeof(h->unit) + 4] = "1"; /* 1/mm times mm */
+	char unit[CT_RESULT_UNIT_SIZE];
 	int rc;
 
-	if (strcmp(h->unit, INTERFILE_ATTENUATION) != 0)
-		snprintf(unit, sizeof(unit), "%s mm", h->unit);
+	ct_result_unit(h->unit, true, unit);
 	rc = case_arrays_parallel(base->arrays, &h->parallel, unit, w->lines.values, err);
 	if (rc < 0)
 		return rc;

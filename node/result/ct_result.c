@@ -30,6 +30,14 @@ bool ct_result_is_hounsfield(const struct protocol_conf *p, const char *unit)
 	return p->mu_water > 0 && !strcmp(unit, INTERFILE_ATTENUATION) && p->parallel.algorithm != ALGORITHM_BP;
 }
 
+void ct_result_unit(const char *unit, bool integrals, char ret_unit[CT_RESULT_UNIT_SIZE])
+{
+	if (integrals && !strcmp(unit, INTERFILE_ATTENUATION))
+		snprintf(ret_unit, CT_RESULT_UNIT_SIZE, "1"); /* 1/mm times mm */
+	else
+		snprintf(ret_unit, CT_RESULT_UNIT_SIZE, "%s%s", unit, integrals ? " mm" : "");
+}
+
 /* Choose the unit and the slope of the stored values. */
 static void choose_unit(struct ct_result *r)
 {
@@ -50,10 +58,7 @@ static void choose_unit(struct ct_result *r)
 	}
 	r->is_signed = r->lo < 0;
 	r->slope = top > 0 ? top / SLICE_STORED_MAX : 1;
-	if (back && !strcmp(h->unit, INTERFILE_ATTENUATION))
-		snprintf(r->unit, sizeof(r->unit), "1"); /* 1/mm times mm */
-	else
-		snprintf(r->unit, sizeof(r->unit), "%s%s", h->unit, back ? " mm" : "");
+	ct_result_unit(h->unit, back, r->unit);
 	if (p->mu_water > 0 && back)
 		snprintf(r->warnings, sizeof(r->warnings),
 			 "Not in Hounsfield units: backprojection alone has the unit of line integrals.");

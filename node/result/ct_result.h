@@ -32,6 +32,10 @@ struct ct_result_info {
 
 /* Are the values of a result Hounsfield units, 1000 (x / protocol->mu_water - 1)? unit: of the data. */
 bool ct_result_is_hounsfield(const struct protocol_conf *protocol, const char *unit);
+/* Write the unit of what is computed from data of a unit: that one of an image, of line integrals and of backprojection alone that
+ * one times mm: "1" of attenuation. */
+#define CT_RESULT_UNIT_SIZE (INTERFILE_UNIT_SIZE + 4)
+void ct_result_unit(const char *unit, bool integrals, char ret_unit[CT_RESULT_UNIT_SIZE]);
 
 /* Write all objects or none (.part, fsync, rename). volume: values at the points of the grid. EIO: a voxel is not a number. */
 int ct_result_write(const struct sinogram *s, const struct ct_result_info *info, const float *volume, const char *folder,

@@ -9,12 +9,12 @@
 struct ct_result {
 	struct result_series series;
 	const struct ct_result_info *info;
-	bool hounsfield; /* values are in HU; else in `unit` */
-	bool is_signed;	 /* stored values can be negative */
-	double slope;	 /* value = stored value times slope */
-	double lo, hi;	 /* smallest and largest value of the volume, before the conversion to HU; lo <= 0 <= hi */
-	char unit[INTERFILE_UNIT_SIZE + 4]; /* unit of the values: "HU", "1/mm" */
-	char warnings[2048];		    /* see struct series_report */
+	bool hounsfield;		/* values are in HU; else in `unit` */
+	bool is_signed;			/* stored values can be negative */
+	double slope;			/* value = stored value times slope */
+	double lo, hi;			/* smallest and largest value of the volume, before the conversion to HU; lo <= 0 <= hi */
+	char unit[CT_RESULT_UNIT_SIZE]; /* unit of the values: "HU", "1/mm" */
+	char warnings[2048];		/* see struct series_report */
 };
 
 extern const struct series_kind ct_series;

@@ -130,7 +130,10 @@ def test_the_library_makes_the_image_of_the_program(folder, monkeypatch, tn, exa
         image = case.reconstruct(device=device)
     found = difference(case.scale * image.astype("d") + case.offset, *result_of(out))
     assert found <= HALF, f"{found} steps, keys {case.keys}"
-    assert case.grid.shape == image.shape and case.unit in ("1/mm", "counts/mm", "Bq/ml", "HU")
+    made = pydicom.dcmread(glob.glob(os.path.join(out, "*.dcm"))[0], stop_before_pixels=True)  # it has this unit in its own words
+    unit = {"BQML": "Bq/ml", "CNTS": "counts/mm", "HU": "HU"}.get(made.get("Units", made.get("RescaleType", "")))
+    assert case.grid.shape == image.shape and (case.unit == unit if unit else f", unit {case.unit}" in made.DerivationDescription
+                                               if made.Modality == "CT" else case.unit == "1/mm"), case.unit
     assert set(case.arrays) == set(case.about["arrays"])
     if case.data is not None:
         assert case.data.shape == case.scan.shape and not case.data.flags.writeable
