@@ -43,8 +43,9 @@ static void add_send(struct states *s, const struct job_view *v, const struct jo
 		snprintf(d->unconfirmed_reason, sizeof(d->unconfirmed_reason), "%s", send->reason);
 	}
 	d->refused += send->state == SEND_REFUSED && v->state == JOB_DEAD_LETTER && job_send_is_active(send);
-	if (send->state == SEND_DONE && send->time > d->last_sent)
-		d->last_sent = send->time;
+	d->unanswered += v->state == JOB_DEAD_LETTER && job_send_is_active(send) && job_send_is_unanswered(send);
+	if ((send->state == SEND_DONE || send->state == SEND_STORED) && send->sent > d->last_sent)
+		d->last_sent = send->sent;
 	if (!due || (send->failures == 0 && !send->unconfigured))
 		return;
 	if (d->next == 0 || send->next < d->next)

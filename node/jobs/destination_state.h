@@ -14,7 +14,8 @@ struct destination_state {
 	char name[CONFIG_NAME_SIZE];
 	const struct destination_conf *conf; /* NULL: no longer in the configuration */
 	size_t waiting, refused;	     /* numbers of cases */
-	double last_sent, last_failed;	     /* times, s since the epoch; 0: never */
+	size_t unanswered;		     /* part of `refused`: given up because no report of storage commitment came */
+	double last_sent, last_failed;	     /* times, s since the epoch; 0: never; sent: whether or not it is committed */
 	double next;			     /* time of the next attempt, s since the epoch; 0: none is planned */
 	int failures;			     /* number of consecutive failed attempts; the maximum over all cases */
 	bool down;			     /* cases wait, and the last attempt failed */

@@ -21,6 +21,18 @@ bool job_is_incomplete(const struct job_view *v)
 	       v->members.instances < v->members.expected;
 }
 
+bool job_is_unanswered(const struct job_view *v)
+{
+	bool any = false, refused = false;
+
+	for (size_t i = 0; i < v->n_sends; i++)
+		if (job_send_is_active(&v->sends[i]) && v->sends[i].state == SEND_REFUSED) {
+			any = any || job_send_is_unanswered(&v->sends[i]);
+			refused = refused || !job_send_is_unanswered(&v->sends[i]);
+		}
+	return v->state == JOB_DEAD_LETTER && any && !refused;
+}
+
 const char *job_hint(const struct job_view *v)
 {
 	bool alarm;
@@ -50,6 +62,9 @@ const char *job_hint(const struct job_view *v)
 	case JOB_FAILED:
 		return "Nothing is lost: the images are kept. Tell your administrator, then try again.";
 	case JOB_DEAD_LETTER:
+		if (job_is_unanswered(v))
+			return "Nothing is lost: the archive took the result, but never confirmed that it keeps it. Tell your "
+			       "administrator; when it confirms, try again.";
 		return "Nothing is lost: the result is kept. Tell your administrator; when the destination accepts it, try "
 		       "again: only the missing objects are sent.";
 	case JOB_RECONSTRUCTED:

@@ -11,6 +11,8 @@ bool job_is_incomplete(const struct job_view *v); /* held, with fewer images tha
 /* Return true if the last attempt at a destination that the job waits for failed, or was blocked by that of another job;
  * *ret_alarm: an alarm was raised for it. */
 bool job_waits_for_destination(const struct job_view *v, bool *ret_alarm);
+/* true: no destination has refused the result, but one never confirmed that it keeps it */
+bool job_is_unanswered(const struct job_view *v);
 
 /* Return what a person should do; "": nothing. */
 const char *job_hint(const struct job_view *v);

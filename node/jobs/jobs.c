@@ -557,6 +557,11 @@ static struct jobs_reached *get_reached(struct jobs *jobs, const char *destinati
 	return &jobs->reached[jobs->n_reached++];
 }
 
+bool job_send_is_unanswered(const struct job_send *s)
+{
+	return s->state == SEND_REFUSED && s->refusal && s->refusal->unanswered;
+}
+
 bool job_send_has_reached(const struct job_send *s)
 {
 	return s->since <= 0 && s->status[0];
@@ -573,8 +578,8 @@ static bool keep_reached(struct jobs *jobs, struct job_view *v)
 			return false;
 		if (job_send_has_reached(s) && s->time > r->reached)
 			r->reached = s->time;
-		if (s->state == SEND_DONE && s->time > r->sent)
-			r->sent = s->time;
+		if (s->state == SEND_DONE && s->sent > r->sent)
+			r->sent = s->sent;
 		s->blocked_by = NULL; /* delivery_queue_update() no longer sets it */
 	}
 	return true;

@@ -39,6 +39,7 @@ struct job_object {
 struct send_refusal {
 	char status[8];
 	char reason[240];
+	bool unanswered; /* none refused: the reports of storage commitment did not come */
 };
 
 #define JOB_SENDS_MAX (2 * CONFIG_NAMES_MAX) /* destinations of the route, and their fallbacks */
@@ -50,6 +51,7 @@ struct job_send {			     /* the delivery of the result to one destination */
 	int failures;		  /* number of transient failures since the last manual retry */
 	double next;		  /* time before which there is no attempt, s since the epoch */
 	double time;		  /* time of the last event, s since the epoch */
+	double sent;		  /* when it last took an object, s since the epoch; 0: never */
 	double since;		  /* time since which all attempts failed, s since the epoch; 0: the last one did not fail */
 	bool alarm;	   /* a person must act: the failure has lasted for alarm_after, or needs a change of configuration */
 	bool down;	   /* the last attempt got no association: other jobs wait until `next`, too */
@@ -191,8 +193,9 @@ bool job_view_is_warned(const struct job_view *v);	       /* true: delivered, an
 bool job_view_is_due(const struct job_view *v, size_t object); /* true: the object is due at some destination */
 const char *send_state_name(enum send_state state);	       /* "due", "sent", "refused", "stored" */
 const char *
-job_send_state_name(const struct job_send *s);	     /* send_state_name() of its state, or "committed", "replaced", "standby" */
-bool job_send_has_reached(const struct job_send *s); /* true: its destination answered at `time`, and no attempt failed since */
+job_send_state_name(const struct job_send *s);	       /* send_state_name() of its state, or "committed", "replaced", "standby" */
+bool job_send_is_unanswered(const struct job_send *s); /* true: given up, because no report of storage commitment came */
+bool job_send_has_reached(const struct job_send *s);   /* true: its destination answered at `time`, and no attempt failed since */
 bool job_send_is_active(
 	const struct job_send *s); /* true: the job waits for this send: it is neither replaced by its fallback nor on standby */
 

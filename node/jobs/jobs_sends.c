@@ -87,9 +87,11 @@ static int commit_event(struct job_view *v, struct job_send *s, const json_t *de
 
 /* Keep the first refusal: what is said of a destination that refused an object is about that object, whatever was sent after
  * it. */
-static int keep_refusal(struct job_send *s, const struct event_row *row)
+static int keep_refusal(struct job_send *s, const json_t *detail, const struct event_row *row)
 {
 	bool refused = row->event == EVENT_SEND_REFUSED || row->event == EVENT_COMMIT_REFUSED;
+	/* commit_failure_event(): a report names objects, a refused request has a status */
+	bool unanswered = row->event == EVENT_COMMIT_REFUSED && !s->status[0] && !json_object_get(detail, "sop_instances");
 
 	if (refused && !s->refusal) {
 		s->refusal = calloc(1, sizeof(*s->refusal));
@@ -97,6 +99,7 @@ static int keep_refusal(struct job_send *s, const struct event_row *row)
 			return -ENOMEM;
 		memcpy(s->refusal->status, s->status, sizeof(s->status));
 		memcpy(s->refusal->reason, s->reason, sizeof(s->reason));
+		s->refusal->unanswered = unanswered;
 	}
 	if (s->state == SEND_REFUSED && s->refusal) {
 		memcpy(s->status, s->refusal->status, sizeof(s->status));
@@ -123,6 +126,7 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 	if (row->event == EVENT_SENT) {
 		clear_failures(s);
 		s->committed = false;
+		s->sent = row->time;
 	}
 	s->immediate = false;
 	s->time = row->time;
@@ -130,7 +134,7 @@ int job_sends_event(struct job_view *v, const json_t *detail, const struct event
 	    strcmp(s->status, "0000") != 0) /* a report has no C-STORE status: keep the last "0000" */
 		snprintf(s->status, sizeof(s->status), "%s", json_get_text(detail, "status"));
 	snprintf(s->reason, sizeof(s->reason), "%s", json_get_text(detail, "reason"));
-	return keep_refusal(s, row);
+	return keep_refusal(s, detail, row);
 }
 
 /* Append a destination to the list. */

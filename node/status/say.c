@@ -6,9 +6,10 @@
 
 /* English, German, Spanish, Portuguese, by enum language. In the order of strcmp(), for the search. "AE title", "UID" and
  * "storage commitment" are names of the standard. What is a sentence to the reader is formal: Sie, usted, você. */
-static const char *const rows[]
-			     [LANGUAGES] = {
-				     /* clang-format off */
+static const char
+	*const rows[]
+		   [LANGUAGES] = {
+			   /* clang-format off */
 	{" (revision %d)", " (Version %d)", " (revisión %d)", " (revisão %d)"},
 	{" The next attempt is at %s.",
 	 " Der nächste Versuch ist am %s.",
@@ -89,7 +90,15 @@ static const char *const rows[]
 	{"%zu of %zu", "%zu von %zu", "%zu de %zu", "%zu de %zu"},
 	{"%zu of %zu case", "%zu von %zu Fall", "%zu de %zu caso", "%zu de %zu caso"},
 	{"%zu of %zu cases", "%zu von %zu Fällen", "%zu de %zu casos", "%zu de %zu casos"},
+	{"%zu result was not committed",
+	 "%zu Ergebnis wurde nicht bestätigt",
+	 "%zu resultado no fue confirmado",
+	 "%zu resultado não foi confirmado"},
 	{"%zu result was refused", "%zu Ergebnis wurde abgelehnt", "%zu resultado fue rechazado", "%zu resultado foi recusado"},
+	{"%zu results were not committed",
+	 "%zu Ergebnisse wurden nicht bestätigt",
+	 "%zu resultados no fueron confirmados",
+	 "%zu resultados não foram confirmados"},
 	{"%zu results were refused",
 	 "%zu Ergebnisse wurden abgelehnt",
 	 "%zu resultados fueron rechazados",
@@ -168,6 +177,7 @@ static const char *const rows[]
 	 "Los casos solo se pueden modificar desde la propia página del nodo.",
 	 "Os casos só podem ser alterados na própria página do nó."},
 	{"Clear the search", "Suche leeren", "Vaciar la búsqueda", "Limpar a pesquisa"},
+	{"Commitment late", "Bestätigung verspätet", "Confirmación tardía", "Confirmação atrasada"},
 	{"Commitment request accepted",
 	 "Anfrage auf Bestätigung angenommen",
 	 "Solicitud de confirmación aceptada",
@@ -321,6 +331,10 @@ static const char *const rows[]
 	 "Es ist nichts zu tun, außer wenn Sie eine Rekonstruktion erwartet haben.",
 	 "No hay nada que hacer, salvo que esperase una reconstrucción.",
 	 "Nada precisa ser feito, a não ser que você esperasse uma reconstrução."},
+	{"Nothing is lost: the archive took the result, but never confirmed that it keeps it. Tell your administrator; when it confirms, try again.",
+	 "Nichts ist verloren: Das Archiv hat das Ergebnis angenommen, aber nie bestätigt, dass es es behält. Sagen Sie es der Administration; wenn es bestätigt, versuchen Sie es noch einmal.",
+	 "No se ha perdido nada: el archivo aceptó el resultado, pero nunca confirmó que lo conserva. Informe al administrador; cuando lo confirme, inténtelo de nuevo.",
+	 "Nada foi perdido: o arquivo aceitou o resultado, mas nunca confirmou que o mantém. Informe o administrador; quando ele confirmar, tente de novo."},
 	{"Nothing is lost: the images are kept. Tell your administrator what is wrong; when it is corrected, try again.",
 	 "Nichts ist verloren: Die Bilder bleiben erhalten. Sagen Sie der Administration, was nicht stimmt; wenn es behoben ist, versuchen Sie es noch einmal.",
 	 "No se ha perdido nada: las imágenes se conservan. Informe al administrador de lo que ocurre; cuando se corrija, inténtelo de nuevo.",
@@ -755,7 +769,7 @@ static const char *const rows[]
 	{"without a name", "ohne Namen", "sin nombre", "sem nome"},
 	{"write", "schreiben", "escribir", "gravar"},
 	{"writing the result", "Ergebnis wird geschrieben", "escribiendo el resultado", "gravando o resultado"},
-				     /* clang-format on */
+			   /* clang-format on */
 };
 
 static int compare_row(const void *english, const void *row)

@@ -12,6 +12,7 @@
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/result/thumbnail.h"
+#include "node/status/status_text.h"
 #include "node/store/node_file.h"
 
 void status_begin(struct status *s, const struct config *config)
@@ -169,7 +170,7 @@ static void fill_list(struct status *s, struct status_list *l, enum status_group
 
 static void update_cases(struct status *s)
 {
-	s->warned_new = 0;
+	s->warned_new = s->unanswered = 0;
 	s->cases = malloc((s->jobs.n + 1) * sizeof(s->cases[0]));
 	s->exams = malloc((s->jobs.n + 1) * sizeof(s->exams[0]));
 	for (size_t i = 0; i < s->jobs.n; i++) {
@@ -177,6 +178,7 @@ static void update_cases(struct status *s)
 
 		s->by_state[v->state]++;
 		s->by_group[status_filter_group(v)]++;
+		s->unanswered += job_is_unanswered(v);
 		s->by_group[GROUP_WARNED] += job_view_is_warned(v);
 		s->warned_new += job_view_is_warned(v) && s->now - v->finished < STATUS_LOOK_SECONDS;
 		if (s->cases)

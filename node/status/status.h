@@ -62,6 +62,7 @@ struct status {
 	struct node_problems problems;
 	size_t by_state[STATUS_STATES];
 	size_t by_group[GROUP_WARNED + 1];
+	size_t unanswered;	       /* cases of JOB_DEAD_LETTER that no destination refused: job_is_unanswered() */
 	size_t warned_new;	       /* cases of GROUP_WARNED that finished within STATUS_LOOK_SECONDS */
 	const struct job_view **cases; /* all cases, by exam */
 	struct status_exam *exams;     /* the n_exams exams, in no order */

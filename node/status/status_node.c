@@ -24,7 +24,9 @@ static void put_destination(struct html *h, const struct status *s, const struct
 		enum status_tone tone;
 		const char *word;
 	} words[] = {{d->down, TONE_BAD, "Not reached"},
-		     {d->refused > 0, TONE_WARN, "Refuses"},
+		     {d->refused > d->unanswered, TONE_WARN, "Refuses"},
+		     {d->unanswered > 0, TONE_WARN, "Not committed"},
+		     {d->unconfirmed > 0, TONE_WARN, "Commitment late"},
 		     {d->waiting > 0, TONE_WORK, "Sending"},
 		     {d->last_sent > 0, TONE_GOOD, "Works"},
 		     {true, TONE_QUIET, "Not used yet"}},
@@ -45,9 +47,9 @@ static void put_destination(struct html *h, const struct status *s, const struct
 	if (d->down)
 		html_printf(h, "<p class=\"sentence emphasized\">%s</p>",
 			    d->reason[0] ? d->reason : say(s->language, "No answer"));
-	if (d->waiting > 0 || d->refused > 0) {
+	if (d->waiting > 0 || d->refused > d->unanswered) {
 		html_put(h, "<p>");
-		html_printf(h, say(s->language, "%zu waiting, %zu refused"), d->waiting, d->refused);
+		html_printf(h, say(s->language, "%zu waiting, %zu refused"), d->waiting, d->refused - d->unanswered);
 		html_put(h, "</p>");
 	}
 	if (d->down && d->next > s->now)

@@ -44,11 +44,12 @@ enum status_tone status_text_state(const struct job_view *v, const char **ret_wo
 		return TONE_QUIET;
 	}
 	*ret_word = words[v->state].word;
+	if (job_is_unanswered(v))
+		*ret_word = "Not committed";
 	if (v->state == JOB_READY && v->crashes > 0)
 		return TONE_WARN;
 	if (job_waits_for_destination(v, &alarm)) {
-		if (v->state == JOB_RECONSTRUCTED)
-			*ret_word = "Not sent yet";
+		*ret_word = v->state == JOB_RECONSTRUCTED ? "Not sent yet" : "Commitment late";
 		return alarm ? TONE_BAD : TONE_WARN;
 	}
 	if (job_view_is_warned(v)) {
@@ -201,9 +202,11 @@ void status_text_send(const struct config *config, const struct job_send *s, dou
 	if (s->replaced) {
 		ret->word = "Replaced";
 		add_text(text, size, say(in, "The result is sent to %s instead of %s."), s->fallback, s->destination);
-	} else if (s->state == SEND_STORED) {
-		ret->word = "Sent";
-		ret->tone = s->since > 0 ? TONE_WARN : TONE_WORK;
+	} else if (s->state == SEND_STORED || job_send_is_unanswered(s)) {
+		bool late = s->since > 0 || s->commit_tries > 0;
+
+		ret->word = s->state != SEND_STORED ? "Not committed" : late ? "Commitment late" : "Awaiting commitment";
+		ret->tone = s->state != SEND_STORED ? TONE_BAD : late ? TONE_WARN : TONE_WORK;
 		add_text(text, size,
 			 say(in, "%s answered each object with success, but has not confirmed yet that it keeps them%s"),
 			 s->destination, s->reason[0] ? ": " : ".");

@@ -24,8 +24,9 @@ void status_text_sentence(const struct config *config, const struct job_view *v,
 bool status_text_has_result(const struct job_view *v); /* true: that sentence is those of its sends, and whether it is warned */
 
 struct status_send {	  /* a delivery to one destination */
-	const char *word; /* "Sent": a DICOM peer answered with success. "Stored": a web service said that it has stored it, or
-			     the file is in a folder. "Committed": the peer has confirmed that it keeps it. "Refused", ... */
+	const char *word; /* "Sent": a DICOM peer answered with success, and was not asked whether it keeps it. "Awaiting
+			     commitment", "Commitment late", "Not committed": it was asked, and has not confirmed. "Committed": it
+			     has. "Stored": a web service said that it has stored it, or the file is in a folder. "Refused", ... */
 	enum status_tone tone;
 	char sentence[1000]; /* what was answered, and when; "": nothing to say */
 };

@@ -128,6 +128,34 @@ TEST(failure_of_an_old_transaction)
 	jobs_clear(&jobs);
 }
 
+/* A report that never came is no refusal. */
+TEST(missing_commitment)
+{
+	static const struct {
+		const char *more; /* of the event, as node/deliver/commit.c and cmd_commit.c write it */
+		bool unanswered;
+	} rows[] = {{"\"attempt\":2,\"status\":\"\"", true},
+		    {"\"attempt\":2,\"status\":\"\",\"sop_instances\":[\"1.5\"]", false}, /* a report says so */
+		    {"\"status\":\"0122\"", false}};					  /* the request was refused */
+	const char *word;
+	char detail[200];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct jobs jobs = {0};
+		struct job_view *v = reconstructed(&jobs, 7);
+
+		apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"ws\"}");
+		apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"commit\":true}");
+		snprintf(detail, sizeof(detail), "{\"destination\":\"pacs\",\"transaction\":\"1.2\",%s}", rows[i].more);
+		apply(&jobs, 7, EVENT_COMMIT_REFUSED, detail);
+		apply(&jobs, 7, EVENT_DEAD_LETTER, "{}");
+		assert_int_equal(job_send_is_unanswered(job_view_find_send(v, "pacs")), rows[i].unanswered);
+		assert_int_equal(status_text_state(v, &word), TONE_BAD);
+		assert_string_equal(word, rows[i].unanswered ? "Not committed" : "Refused");
+		jobs_clear(&jobs);
+	}
+}
+
 /* A destination that has the very object is not sent it again; another object it does not have. */
 TEST(sent_is_kept_over_a_retry)
 {

@@ -217,12 +217,15 @@ TEST(storage_that_is_not_confirmed)
 					.state = rows[i].state,
 					.failures = rows[i].failures,
 					.commit_tries = rows[i].commit_tries,
+					.sent = 5,
+					.time = 9,
 					.reason = "aborted"};
 		struct job_view view = {.state = JOB_RECONSTRUCTED, .sends = &send, .n_sends = 1}, *list[] = {&view};
 		struct jobs jobs = {.list = list, .n = 1, .open = list, .n_open = 1};
 
 		assert_int_equal(destination_states(&config, &jobs, states), 1);
 		assert_int_equal(states[0].unconfirmed, rows[i].unconfirmed);
+		assert_true(states[0].last_sent == (rows[i].state == SEND_DUE ? 0 : 5)); /* also if it is not committed yet */
 		assert_string_equal(states[0].unconfirmed_reason, rows[i].unconfirmed ? "aborted" : "");
 	}
 }

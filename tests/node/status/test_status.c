@@ -170,19 +170,27 @@ TEST(test_what_a_destination_has)
 	const struct config config = {.destinations = confs, .n_destinations = 2};
 	static const struct {
 		const char *destination, *word, *sentence;
-		bool committed, pending;
+		bool committed;
+		enum send_state state;
+		int commit_tries;
 		enum status_tone tone;
 	} cases[] = {
-		{"pacs", "Sent", "whether it keeps them was not asked", false, false, TONE_GOOD},
-		{"pacs", "Sent", "has not confirmed yet that it keeps them.", false, true, TONE_WORK},
-		{"pacs", "Committed", "that it keeps the objects (storage commitment).", true, false, TONE_GOOD},
-		{"web", "Stored", "that it has stored each object.", false, false, TONE_GOOD},
-		{"share", "Stored", "files on its disk", false, false, TONE_GOOD},
+		{"pacs", "Sent", "whether it keeps them was not asked", false, SEND_DONE, 0, TONE_GOOD},
+		{"pacs", "Awaiting commitment", "has not confirmed yet that it keeps them.", false, SEND_STORED, 0, TONE_WORK},
+		{"pacs", "Commitment late", "has not confirmed yet that it keeps them.", false, SEND_STORED, 1, TONE_WARN},
+		{"pacs", "Not committed", "has not confirmed yet that it keeps them.", false, SEND_REFUSED, 2, TONE_BAD},
+		{"pacs", "Committed", "that it keeps the objects (storage commitment).", true, SEND_DONE, 0, TONE_GOOD},
+		{"web", "Stored", "that it has stored each object.", false, SEND_DONE, 0, TONE_GOOD},
+		{"share", "Stored", "files on its disk", false, SEND_DONE, 0, TONE_GOOD},
 	};
 	struct status_send send;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct job_send one = {.state = cases[i].pending ? SEND_STORED : SEND_DONE, .committed = cases[i].committed};
+		struct send_refusal unanswered = {.unanswered = true};
+		struct job_send one = {.state = cases[i].state,
+				       .committed = cases[i].committed,
+				       .commit_tries = cases[i].commit_tries,
+				       .refusal = cases[i].state == SEND_REFUSED ? &unanswered : NULL};
 		struct job_view v = {.state = JOB_STORED, .sends = &one, .n_sends = 1, .kind = "dbt", .key = ""};
 		char text[600];
 
