@@ -23,6 +23,26 @@ void sentence_add(char *text, size_t size, const char *fmt, ...)
 	va_end(args);
 }
 
+bool sentence_is_standing(const char *sentence)
+{
+	static const char *const beginnings[] = {"Geometry from literature: "};
+
+	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
+		if (!strncmp(sentence, beginnings[i], strlen(beginnings[i])))
+			return true;
+	return false;
+}
+
+bool sentences_are_standing(const char *text)
+{
+	size_t n;
+
+	for (; (text = sentence_next(text, &n)); text += n)
+		if (!sentence_is_standing(text))
+			return false;
+	return true;
+}
+
 const char *sentence_next(const char *text, size_t *ret_length)
 {
 	const char *end;

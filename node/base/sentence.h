@@ -4,6 +4,7 @@
 #define TOMONODE_NODE_SENTENCE_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Add a sentence behind a blank to those of `text`, which has room for `size` bytes; what does not fit is cut. */
@@ -13,5 +14,9 @@ void sentence_add_list(char *text, size_t size, const char *fmt, va_list args) _
 /* Return the first sentence at or after `text`, and its length in bytes; NULL: there is none. A full stop and a blank before a
  * capital letter or a digit end one. */
 const char *sentence_next(const char *text, size_t *ret_length);
+
+/* Is each sentence a standing warning: true of all results of a device, by its profile alone, so that no case needs a look for it? */
+bool sentences_are_standing(const char *text);
+bool sentence_is_standing(const char *sentence);
 
 #endif

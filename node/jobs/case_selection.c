@@ -256,6 +256,17 @@ void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text,
 		 number, e->images, name, tag_text(tag), value);
 }
 
+const struct job_view *case_sweep_chosen(const struct jobs *jobs, const struct job_view *v)
+{
+	const struct job_view *found = NULL;
+	int64_t of = v->sweep > 0 ? v->revision_of : v->id;
+
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o))
+		if (o->sweep > 0 && o->revision_of == of && o->state != JOB_CANCELLED && (!found || o->id > found->id))
+			found = o;
+	return found;
+}
+
 static int no_sweep(const struct job_view *v, long number, const struct exposures *sweeps, int n, struct err *err)
 {
 	char text[500];

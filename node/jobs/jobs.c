@@ -18,6 +18,7 @@
 
 #include "node/base/json_get.h"
 #include "node/base/list_grow.h"
+#include "node/base/sentence.h"
 #include "node/config/kind.h"
 #include "node/jobs/jobs_objects.h"
 #include "node/jobs/jobs_sends.h"
@@ -151,6 +152,7 @@ size_t jobs_free_lists(struct jobs *jobs, double before)
 		free(v->warnings);
 		v->objects = NULL;
 		v->object_texts = v->warnings = NULL;
+		v->warned = false;
 		v->n_sends = v->n_objects = 0;
 		v->shrunk = true;
 		n++;
@@ -297,7 +299,8 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	if (!v->routing && json_object_size(routing) > 0)
 		return -ENOMEM;
 	v->newer_of = json_get_integer(detail, "newer_of");
-	v->in_place = v->newer_of > 0 || json_get_integer(detail, "sweep") > 0;
+	v->sweep = (int)json_get_integer(detail, "sweep");
+	v->in_place = v->newer_of > 0 || v->sweep > 0;
 	v->corrects = json_get_bool(detail, "corrects");
 	v->opened = row->time;
 	v->revision_of = json_get_integer(detail, "revision_of");
@@ -419,6 +422,7 @@ static int on_reconstructed(struct job_view *v, const json_t *detail, const stru
 	v->warnings = NULL;
 	if (json_get_text(detail, "warnings")[0] && !(v->warnings = strdup(json_get_text(detail, "warnings"))))
 		return -ENOMEM;
+	v->warned = v->warnings && !sentences_are_standing(v->warnings);
 	if (json_get_text(detail, "device")[0])
 		set_text(v->device, sizeof(v->device), json_get_text(detail, "device"));
 	v->reason[0] = '\0';

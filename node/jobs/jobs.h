@@ -81,6 +81,7 @@ struct job_view {
 	struct other_result other; /* which result of its images it makes */
 	int64_t newer_of;	   /* id of the job that it was opened in place of, with newer objects under the same UIDs;
 			      0: none */
+	int sweep;		   /* number of the sweep of revision_of that it was opened for; 0: none */
 	bool in_place;		   /* it was opened in place of revision_of, which is cancelled */
 	bool corrects;		   /* a person said so: the newer objects may name another patient */
 	char *further;		   /* of the first job: its other results, a JSON array; NULL: none */
@@ -125,6 +126,7 @@ struct job_view {
 	size_t n_objects;
 	char *object_texts;
 	char *warnings;	    /* sentences about the result; NULL: none */
+	bool warned;	    /* they are not only standing ones (node/base/sentence.h) */
 	bool shrunk;	    /* its lists were freed by jobs_free_lists() */
 	int64_t outbox_seq; /* seq of its last event when the manager last looked for an outbox that is not needed; 0: not yet */
 };
@@ -189,7 +191,7 @@ size_t job_view_count_sends(const struct job_view *v,
 size_t job_view_count_stored(const struct job_view *v, const struct job_send *s); /* objects that the destination has */
 /* Return a sentence about why an incomplete case cannot be reconstructed without the missing instances; NULL: it can be tried. */
 const char *job_view_as_is_obstacle(const struct job_view *v);
-bool job_view_is_warned(const struct job_view *v);	       /* true: delivered, and the result has warnings */
+bool job_view_is_warned(const struct job_view *v);	       /* true: delivered, and warned */
 bool job_view_is_due(const struct job_view *v, size_t object); /* true: the object is due at some destination */
 const char *send_state_name(enum send_state state);	       /* "due", "sent", "refused", "stored" */
 const char *

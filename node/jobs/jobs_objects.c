@@ -24,7 +24,7 @@ struct job_send *job_sends_free(struct job_send *sends, size_t n)
 
 bool job_view_is_warned(const struct job_view *v)
 {
-	return v->state == JOB_DELIVERED && v->warnings;
+	return v->state == JOB_DELIVERED && v->warned;
 }
 
 bool job_view_is_due(const struct job_view *v, size_t object)

@@ -61,7 +61,8 @@ static void put_jobs(struct html *h, const struct status *s)
 	put_head(h, "jobs", "gauge", "Cases by state.");
 	for (int state = JOB_COLLECTING; state <= JOB_IMPOSSIBLE; state++)
 		put_labelled(h, "jobs", "state", job_state_name((enum job_state)state), (double)s->by_state[state]);
-	put_number(h, "jobs_warned", "gauge", "Delivered cases whose result has warnings.", (double)s->by_group[GROUP_WARNED]);
+	put_number(h, "jobs_warned", "gauge", "Delivered cases whose result has warnings, not only standing ones.",
+		   (double)s->by_group[GROUP_WARNED]);
 	put_head(h, "job_events_total", "counter", "Events of cases by name.");
 	for (int e = 0; e < METRICS_EVENTS; e++)
 		if (s->metrics.events[e] > 0)

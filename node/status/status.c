@@ -10,6 +10,7 @@
 
 #include "node/base/json_get.h"
 #include "node/jobs/delivery_queue.h"
+#include "node/jobs/job_hint.h"
 #include "node/jobs/job_report.h"
 #include "node/result/thumbnail.h"
 #include "node/status/status_text.h"

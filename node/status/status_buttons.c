@@ -6,8 +6,8 @@
 
 #include "node/base/time_text.h"
 #include "node/jobs/case_selection.h"
-#include "node/jobs/patients.h"
 #include "node/jobs/job_hint.h"
+#include "node/jobs/patients.h"
 #include "node/status/status_internal.h"
 
 /* number: of a sweep; 0: the button is of no sweep. */
@@ -26,12 +26,15 @@ static void put_button(struct html *h, const struct status *s, const struct job_
 	html_put(h, "</button></form>");
 }
 
-static void sweep_buttons(struct html *h, const struct status *s, const struct job_view *v, const struct exposures *sweeps, int n,
+static void sweep_buttons(struct html *h, const struct status *s, const struct job_view *v, const struct exposures *sweeps,
 			  const char *token)
 {
+	const struct job_view *chosen = case_sweep_chosen(&s->jobs, v);
 	char text[160], translated[200], word[240];
 
-	for (int i = 1; i <= n; i++) {
+	for (int i = 1; i <= sweeps->n; i++) {
+		if (chosen && chosen->sweep == i)
+			continue;
 		case_sweep_text(sweeps, i, text, sizeof(text));
 		snprintf(word, sizeof(word), say(s->language, "Reconstruct %s"),
 			 say_sentence(s->language, text, translated, sizeof(translated)));
@@ -141,20 +144,22 @@ static void cancel_button(struct html *h, const struct status *s, const struct j
 	html_put(h, "</details>");
 }
 
-void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token)
+void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const struct exposures *sweeps,
+			 const char *token)
 {
-	struct exposures sweeps;
+	bool divided = sweeps->n > 0 && v->state != JOB_FAILED; /* whatever else is pressed, it is held for them */
 	bool newer = status_may(s, STATUS_NEWER) && s->journal && !case_newer_obstacle(&s->jobs, v) &&
 		     case_newer_count(s->journal, v, false, NULL) > 0;
-	int n = status_may(s, STATUS_SWEEP) && s->journal && v->reason[0] ? case_sweeps_find(s->journal, v, false, &sweeps, NULL)
-									  : 0;
 	const struct {
 		enum status_page page;
 		const char *what, *word; /* word: NULL: the case does not have this button */
 	} buttons[] = {
-		{STATUS_AS_IS, "as-is", job_hint_as_is(v)}, {STATUS_SAME, "same-patient", job_hint_same_patient(v)},
-		{STATUS_SWEEP, "sweep", n > 0 ? "" : NULL},    {STATUS_NEWER, "newer", newer ? "Use the newer images" : NULL},
-		{STATUS_RETRY, "retry", job_hint_retry(v)}, {STATUS_CANCEL, "cancel", job_hint_cancel(v)},
+		{STATUS_AS_IS, "as-is", divided ? NULL : job_hint_as_is(v)},
+		{STATUS_SAME, "same-patient", job_hint_same_patient(v)},
+		{STATUS_SWEEP, "sweep", sweeps->n > 0 ? "" : NULL},
+		{STATUS_NEWER, "newer", newer ? "Use the newer images" : NULL},
+		{STATUS_RETRY, "retry", divided ? NULL : job_hint_retry(v)},
+		{STATUS_CANCEL, "cancel", job_hint_cancel(v)},
 	};
 	bool any = false;
 
@@ -166,7 +171,7 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 		html_put(h, any ? "" : "<div class=\"buttons\">");
 		any = true;
 		if (buttons[i].page == STATUS_SWEEP)
-			sweep_buttons(h, s, v, &sweeps, n, token);
+			sweep_buttons(h, s, v, sweeps, token);
 		else if (buttons[i].page == STATUS_CANCEL)
 			cancel_button(h, s, v, token);
 		else if (buttons[i].page == STATUS_SAME)

@@ -341,6 +341,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	json_t *times = view && list ? job_report_stages(view, list) : NULL;
 	const char *word;
 	enum status_tone tone = status_text_state(v, &word);
+	struct exposures sweeps;
 	char title[120], head[200];
 
 	if (!times) {
@@ -349,6 +350,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 		json_decref(list);
 		return false;
 	}
+	status_page_sweeps(s, v, &sweeps);
 	status_text_title(v, s->language, title, sizeof(title));
 	snprintf(head, sizeof(head), say(s->language, "Case %lld: %s"), (long long)v->id, title);
 	status_page_begin(h, s, head, true);
@@ -369,7 +371,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	if (v->accession[0])
 		html_printf(h, "<p class=\"facts\" id=\"accession\">%s <bdi>%s</bdi></p>", say(s->language, "Accession number"),
 			    v->accession);
-	status_page_state(h, s, v, 0);
+	status_page_state(h, s, v, 0, &sweeps);
 	status_page_warnings(h, s, v, false);
 	if (v->companion_text[0])
 		html_printf(h, "<p class=\"facts\" id=\"companion\">%s <bdi lang=\"en\">%s</bdi>.</p>",
@@ -391,7 +393,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 		html_printf(h, "<p><a id=\"report\" href=\"/jobs/%lld/report\">%s</a></p>", (long long)v->id,
 			    say(s->language, "Report of the result"));
 	status_page_viewer(h, s, v);
-	status_page_buttons(h, s, v, token);
+	status_page_buttons(h, s, v, &sweeps, token);
 	redo_form(h, s, v, token);
 	html_put(h, "</div></section>\n");
 	put_slices(h, s, v, list);

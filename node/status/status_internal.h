@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions shared by the files that write the pages (status_page.c, status_node.c, status_cases.c, status_case.c); private to
- * them. Each writes one part of a page. */
+/* Functions shared by the files that write the pages (status_page.c, status_buttons.c, status_node.c, status_cases.c, status_case.c);
+ * private to them. Each writes one part of a page. */
 #ifndef TOMONODE_NODE_STATUS_INTERNAL_H
 #define TOMONODE_NODE_STATUS_INTERNAL_H
 
+#include "dicom/object/exposure.h"
 #include "node/status/say.h"
 #include "node/status/status.h"
 #include "node/status/status_text.h"
@@ -29,16 +30,33 @@ void status_page_picture(struct html *h, const struct status *s, const struct jo
 /* Write number of images, sender, time and protocol; patient: the patient's name, too, if the configuration
  * allows it. */
 void status_page_facts(struct html *h, const struct status *s, const struct job_view *v, bool patient);
+/* Find the sweeps between which a person must choose before the case can be reconstructed, or may choose another one; n is 0: there are
+ * none. */
+void status_page_sweeps(const struct status *s, const struct job_view *v, struct exposures *ret_sweeps);
 /* Write the sentence about the case (status_text_sentence), its progress and a hint. before: number of ready cases that start
  * earlier. */
-void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before);
+void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before,
+		       const struct exposures *sweeps);
 /* Write a link to the result in the site's viewer; nothing if no destination has it, or none is configured. */
 void status_page_viewer(struct html *h, const struct status *s, const struct job_view *v);
 /* Write the warnings of the result as a list; folded: that a person can open. Nothing without warnings. */
 void status_page_warnings(struct html *h, const struct status *s, const struct job_view *v, bool folded);
-void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token);
+/* Write which case a control is of, for those who do not see where it is; the control's visible text is before it. */
+void status_page_hidden_case(struct html *h, const struct status *s, const struct job_view *v);
+/* Write its buttons that the person may use (status_buttons.c). */
+void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const struct exposures *sweeps,
+			 const char *token);
 
-/* Write destinations, devices, disk, senders and objects without a case. */
+#define STATUS_STANDING_MAX 8
+
+struct status_standing { /* a standing warning (node/base/sentence.h) of the results of a sender */
+	const char *calling, *sentence;
+	size_t n; /* bytes of the sentence */
+};
+/* Find the different ones of the newest results, of STATUS_LOOK_SECONDS; returns their number. */
+size_t status_standing_find(const struct status *s, struct status_standing ret[STATUS_STANDING_MAX]);
+
+/* Write destinations, devices, standing warnings, disk, senders and objects without a case. */
 void status_page_node(struct html *h, const struct status *s);
 
 #endif

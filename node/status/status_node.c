@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* status_node.c - write what the overview shows beside the cases: destinations, devices, disk, senders, objects without a case.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "node/base/bytes_text.h"
 #include "node/base/json_get.h"
+#include "node/base/sentence.h"
 #include "node/base/time_text.h"
 #include "node/jobs/job_report.h"
 #include "node/status/status_internal.h"
+
+#define STANDING_LOOKED 500 /* newest cases that are looked at */
 
 /* A paragraph with words and a time behind them. */
 static void put_time(struct html *h, const char *class, const char *words, double time)
@@ -122,6 +126,53 @@ static void put_devices(struct html *h, const struct status *s)
 	html_put(h, "</section>\n");
 }
 
+static void keep_standing(struct status_standing *list, size_t *n, const struct status_standing *one)
+{
+	for (size_t i = 0; i < *n; i++)
+		if (list[i].n == one->n && !strncmp(list[i].sentence, one->sentence, one->n) &&
+		    !strcmp(list[i].calling, one->calling))
+			return;
+	if (*n < STATUS_STANDING_MAX)
+		list[(*n)++] = *one;
+}
+
+size_t status_standing_find(const struct status *s, struct status_standing ret[STATUS_STANDING_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = s->jobs.n, looked = 0; i-- > 0 && looked < STANDING_LOOKED; looked++) {
+		const struct job_view *v = s->jobs.list[i];
+		struct status_standing one = {.calling = v->calling, .sentence = v->warnings ? v->warnings : ""};
+
+		if (v->state != JOB_DELIVERED || s->now - v->finished >= STATUS_LOOK_SECONDS)
+			continue;
+		for (; (one.sentence = sentence_next(one.sentence, &one.n)); one.sentence += one.n)
+			if (sentence_is_standing(one.sentence))
+				keep_standing(ret, &n, &one);
+	}
+	return n;
+}
+
+/* What is true of every result of a device is said once. */
+static void put_standing(struct html *h, const struct status *s)
+{
+	struct status_standing list[STATUS_STANDING_MAX];
+	size_t n = status_standing_find(s, list);
+	char text[800];
+
+	status_page_section(h, "standing", n > 0 ? say(s->language, "Standing warnings") : NULL);
+	if (n == 0)
+		return;
+	html_printf(h, "<p class=\"quiet\">%s</p><ul>\n",
+		    say(s->language, "True of each result of the device: no case needs a look because of them."));
+	for (size_t i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "%.*s", (int)list[i].n, list[i].sentence);
+		html_printf(h, "<li><h3>%s</h3><p class=\"facts\" lang=\"en\">%s</p></li>\n",
+			    list[i].calling[0] ? list[i].calling : say(s->language, "without a name"), text);
+	}
+	html_put(h, "</ul></section>\n");
+}
+
 static void put_disk(struct html *h, const struct status *s)
 {
 	double used = s->facts.disk_size ? 100 * (1 - (double)s->facts.disk_free / (double)s->facts.disk_size) : 0;
@@ -230,6 +281,7 @@ void status_page_node(struct html *h, const struct status *s)
 {
 	put_destinations(h, s);
 	put_devices(h, s);
+	put_standing(h, s);
 	put_disk(h, s);
 	put_senders(h, s);
 	put_unassigned(h, s);

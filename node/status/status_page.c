@@ -6,7 +6,6 @@
  * - A section or case keeps its id between updates: script, focus and opened details depend on it.
  * - The page contains no style and no script itself: the Content-Security-Policy forbids them.
  */
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -17,7 +16,6 @@
 #include "node/jobs/case_results.h"
 #include "node/jobs/case_selection.h"
 #include "node/jobs/job_hint.h"
-#include "node/jobs/patients.h"
 #include "node/status/status_internal.h"
 
 /* The script, with the texts that it writes itself: {name} is replaced there. */
@@ -207,13 +205,44 @@ static void put_sends(struct html *h, const struct status *s, const struct job_v
 	html_put(h, any ? "</ul>" : "");
 }
 
-void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before)
+void status_page_sweeps(const struct status *s, const struct job_view *v, struct exposures *ret_sweeps)
 {
-	const char *hint = job_hint(v), *word;
+	if (!s->journal || !v->reason[0] || case_sweeps_find(s->journal, v, false, ret_sweeps, NULL) <= 0)
+		ret_sweeps->n = 0;
+}
+
+/* Which sweep was chosen, and the result of which case counts. */
+static void put_sweep_chosen(struct html *h, const struct status *s, const struct job_view *v, const struct job_view *chosen)
+{
+	html_put(h, "<p class=\"sentence\">");
+	if (chosen == v) {
+		html_printf(h, say(s->language, "Sweep %d was chosen: the result of this case counts."), chosen->sweep);
+	} else {
+		html_printf(h, say(s->language, "Sweep %d was chosen: the result that counts is that of"), chosen->sweep);
+		html_printf(h, " <a href=\"/jobs/%lld\">", (long long)chosen->id);
+		html_printf(h, say(s->language, "case %lld"), (long long)chosen->id);
+		html_put(h, "</a>.");
+	}
+	html_put(h, "</p>");
+}
+
+void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before,
+		       const struct exposures *sweeps)
+{
+	bool chooses = sweeps->n > 0 && v->state != JOB_CANCELLED;
+	const struct job_view *chosen = v->sweep > 0 || v->state == JOB_CANCELLED ? case_sweep_chosen(&s->jobs, v) : NULL;
+	const char *hint = chooses ? "Choose the sweep that counts. The others are kept, and can be chosen later." : job_hint(v);
+	const char *word;
 	char sentence[1200] = "";
 	enum status_tone tone = status_text_state(v, &word);
 
-	if (!status_text_has_result(v))
+	if (chosen)
+		put_sweep_chosen(h, s, v, chosen);
+	if (chooses)
+		snprintf(sentence, sizeof(sentence),
+			 say(s->language, "The images are of %d sweeps: the exam was repeated, or other images are among them."),
+			 sweeps->n);
+	else if (!status_text_has_result(v) && !(chosen && v->state == JOB_CANCELLED))
 		status_text_sentence(s->config, v, before, s->now, s->language, sentence, sizeof(sentence));
 	if (v->state == JOB_RUNNING)
 		put_progress(h, s, v);
@@ -232,8 +261,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 		html_printf(h, "<p class=\"hint\">%s</p>", say(s->language, hint));
 }
 
-/* What a control is of, for those who do not see where it is; the control's visible text is before it. */
-static void put_hidden_case(struct html *h, const struct status *s, const struct job_view *v)
+void status_page_hidden_case(struct html *h, const struct status *s, const struct job_view *v)
 {
 	html_put(h, "<span class=\"hidden\"> ");
 	html_printf(h, say(s->language, "case %lld"), (long long)v->id);
@@ -252,7 +280,7 @@ void status_page_viewer(struct html *h, const struct status *s, const struct job
 		return;
 	html_printf(h, "<p><a id=\"v-%lld\" href=\"%s\" target=\"_blank\" rel=\"noopener noreferrer\">%s", (long long)v->id, url,
 		    say(s->language, "Open in the viewer"));
-	put_hidden_case(h, s, v);
+	status_page_hidden_case(h, s, v);
 	html_put(h, "</a></p>");
 }
 
@@ -269,178 +297,13 @@ void status_page_warnings(struct html *h, const struct status *s, const struct j
 		    folded ? "<details class=\"warnings\" id=\"w-%lld\"><summary id=\"ws-%lld\">"
 			   : "<div class=\"warnings\" id=\"w-%lld\"><h2 id=\"ws-%lld\">",
 		    (long long)v->id, (long long)v->id);
-	html_printf(h, say(s->language, count == 1 ? "%zu warning" : "%zu warnings"), count);
+	if (v->warned)
+		html_printf(h, say(s->language, count == 1 ? "%zu warning" : "%zu warnings"), count);
+	else
+		html_printf(h, say(s->language, count == 1 ? "%zu standing warning" : "%zu standing warnings"), count);
 	html_put(h, folded ? "</summary><ul lang=\"en\">" : "</h2><ul lang=\"en\">");
 	html_sentences(h, v->warnings);
 	html_put(h, folded ? "</ul></details>" : "</ul></div>");
-}
-
-/* number: of a sweep; 0: the button is of no sweep. */
-static void put_button(struct html *h, const struct status *s, const struct job_view *v, const char *what, int number,
-		       const char *word, const char *class, const char *token)
-{
-	char id[32];
-
-	snprintf(id, sizeof(id), number ? "%s-%d" : "%s", what, number);
-	html_printf(h, "<form method=\"post\" action=\"/jobs/%lld/%s\"><input type=\"hidden\" name=\"token\" value=\"%s\">",
-		    (long long)v->id, what, token);
-	if (number)
-		html_printf(h, "<input type=\"hidden\" name=\"sweep\" value=\"%d\">", number);
-	html_printf(h, "<button class=\"%s\" id=\"b-%lld-%s\">%s", class, (long long)v->id, id, word);
-	put_hidden_case(h, s, v);
-	html_put(h, "</button></form>");
-}
-
-static void sweep_buttons(struct html *h, const struct status *s, const struct job_view *v, const struct exposures *sweeps, int n,
-			  const char *token)
-{
-	char text[160], translated[200], word[240];
-
-	for (int i = 1; i <= n; i++) {
-		case_sweep_text(sweeps, i, text, sizeof(text));
-		snprintf(word, sizeof(word), say(s->language, "Reconstruct %s"),
-			 say_sentence(s->language, text, translated, sizeof(translated)));
-		put_button(h, s, v, "sweep", i, word, "plain", token);
-	}
-}
-
-/* All patients that the headers name: name and ID, and what else differs. The first is that of the result. */
-static void put_patients(struct html *h, const struct status *s, const struct job_view *v, const struct status_name *const *of,
-			 size_t n)
-{
-	static const struct {
-		const char *word;
-		size_t at;
-		bool always;
-	} attributes[] = {{"Name", offsetof(struct status_name, name), true},
-			  {"Patient ID", offsetof(struct status_name, id), true},
-			  {"Issuer of the ID", offsetof(struct status_name, issuer), false},
-			  {"Birth date", offsetof(struct status_name, birth), false}};
-	const char *columns[5];
-	size_t at[4], n_columns = 0;
-	enum language in = s->language;
-	char id[32];
-
-	for (size_t a = 0; a < 4; a++) {
-		bool shown = attributes[a].always;
-
-		for (size_t i = 1; i < n; i++)
-			shown = shown ||
-				strcmp((const char *)of[i] + attributes[a].at, (const char *)of[0] + attributes[a].at) != 0;
-		if (!shown)
-			continue;
-		columns[n_columns] = attributes[a].word;
-		at[n_columns++] = attributes[a].at;
-	}
-	columns[n_columns] = "Result";
-	snprintf(id, sizeof(id), "t-same-%lld", (long long)v->id);
-	status_page_table(h, s, id, columns, n_columns + 1);
-	for (size_t i = 0; i < n; i++) {
-		html_put(h, "<tr role=\"row\">");
-		for (size_t k = 0; k < n_columns; k++)
-			html_printf(h, STATUS_CELL("<bdi>%s</bdi>"), say(in, columns[k]), (const char *)of[i] + at[k]);
-		html_printf(h, STATUS_CELL("%s") "</tr>\n", say(in, columns[n_columns]),
-			    i == 0 ? say(in, "gets this patient") : "");
-	}
-	status_page_table_end(h);
-}
-
-/* Return true if everything is shown that a person must know to say that it is one patient. */
-static bool put_headers(struct html *h, const struct status *s, const struct job_view *v)
-{
-	const struct status_name *of[PATIENTS_NAMED_MAX];
-	struct patients_named named;
-	enum language in = s->language;
-	char when[TIME_TEXT_SIZE];
-	bool shown = s->config->status.show_patient;
-
-	if (!s->journal || !patients_named(s->journal, &s->jobs, v, &named) ||
-	    (shown && !status_names_headers(&s->names, v, &named, of))) {
-		html_printf(h, "<p>%s</p>", say(in, "The headers are being read."));
-		return false;
-	}
-	if (named.n > 1) { /* otherwise their digests are not known */
-		html_put(h, "<p>");
-		html_printf(h,
-			    named.more ? say(in, "The headers name more than %zu different patients.")
-				       : say(in, "The headers name %zu different patients."),
-			    named.n);
-		html_put(h, "</p>");
-	}
-	if (shown)
-		put_patients(h, s, v, of, named.n);
-	else
-		html_printf(h, "<p>%s</p>",
-			    say(in, "Names are not shown on this page: compare them at the modality or in the order."));
-	html_printf(h, "<p>%s ", say(in, "The result gets the patient of the image that came last. This cannot be taken back."));
-	html_printf(h, say(in, "That image came at <time>%s</time>."), time_text(named.list[0].received, "never", when));
-	html_put(h, "</p>");
-	if (shown) {
-		html_put(h, "<p class=\"emphasized\">");
-		html_printf(h, say(in, "The result will say: <bdi>%s</bdi>, ID <bdi>%s</bdi>."),
-			    of[0]->name[0] ? of[0]->name : say(in, "no name"), of[0]->id[0] ? of[0]->id : "-");
-		html_put(h, "</p>");
-	}
-	return true;
-}
-
-/* Asks twice: it decides whose result it is. */
-static void same_patient_button(struct html *h, const struct status *s, const struct job_view *v, const char *token)
-{
-	html_printf(h, "<details class=\"asked\" id=\"ds-%lld\"><summary id=\"ss-%lld\">%s", (long long)v->id, (long long)v->id,
-		    say(s->language, "It is the same patient…"));
-	put_hidden_case(h, s, v);
-	html_put(h, "</summary>");
-	if (put_headers(h, s, v))
-		put_button(h, s, v, "same-patient", 0, say(s->language, job_hint_same_patient(v)), "danger", token);
-	html_put(h, "</details>");
-}
-
-static void cancel_button(struct html *h, const struct status *s, const struct job_view *v, const char *token)
-{
-	html_printf(h, "<details id=\"d-%lld\"><summary id=\"c-%lld\">%s", (long long)v->id, (long long)v->id,
-		    say(s->language, "Cancel…"));
-	put_hidden_case(h, s, v);
-	html_printf(h, "</summary><p>%s</p>", say(s->language, "The case is cancelled, its images are kept."));
-	put_button(h, s, v, "cancel", 0, say(s->language, "Cancel the case"), "danger", token);
-	html_put(h, "</details>");
-}
-
-void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const char *token)
-{
-	struct exposures sweeps;
-	bool newer = status_may(s, STATUS_NEWER) && s->journal && !case_newer_obstacle(&s->jobs, v) &&
-		     case_newer_count(s->journal, v, false, NULL) > 0;
-	int n = status_may(s, STATUS_SWEEP) && s->journal && v->reason[0] ? case_sweeps_find(s->journal, v, false, &sweeps, NULL)
-									  : 0;
-	const struct {
-		enum status_page page;
-		const char *what, *word; /* word: NULL: the case does not have this button */
-	} buttons[] = {
-		{STATUS_AS_IS, "as-is", job_hint_as_is(v)}, {STATUS_SAME, "same-patient", job_hint_same_patient(v)},
-		{STATUS_SWEEP, "sweep", n > 0 ? "" : NULL}, {STATUS_NEWER, "newer", newer ? "Use the newer images" : NULL},
-		{STATUS_RETRY, "retry", job_hint_retry(v)}, {STATUS_CANCEL, "cancel", job_hint_cancel(v)},
-	};
-	bool any = false;
-
-	for (size_t i = 0; i < sizeof(buttons) / sizeof(buttons[0]); i++) {
-		bool first = buttons[i].page == STATUS_RETRY && v->state != JOB_CANCELLED;
-
-		if (!buttons[i].word || !status_may(s, buttons[i].page))
-			continue;
-		html_put(h, any ? "" : "<div class=\"buttons\">");
-		any = true;
-		if (buttons[i].page == STATUS_SWEEP)
-			sweep_buttons(h, s, v, &sweeps, n, token);
-		else if (buttons[i].page == STATUS_CANCEL)
-			cancel_button(h, s, v, token);
-		else if (buttons[i].page == STATUS_SAME)
-			same_patient_button(h, s, v, token);
-		else
-			put_button(h, s, v, buttons[i].what, 0, say(s->language, buttons[i].word), first ? "first" : "plain",
-				   token);
-	}
-	html_put(h, any ? "</div>" : "");
 }
 
 /* Return the patient that all cases of the exam name whose images were read; NULL: they differ, or none is known. */
@@ -463,8 +326,10 @@ static void one_case(struct html *h, const struct status *s, const struct job_vi
 {
 	const char *word;
 	enum status_tone tone = status_text_state(v, &word);
+	struct exposures sweeps;
 	char title[120];
 
+	status_page_sweeps(s, v, &sweeps);
 	status_text_title(v, s->language, title, sizeof(title));
 	html_printf(h, "<div class=\"case %s\" id=\"case-%lld\">", status_text_tone(tone), (long long)v->id);
 	status_page_picture(h, s, v, 88);
@@ -476,11 +341,11 @@ static void one_case(struct html *h, const struct status *s, const struct job_vi
 	if (strcmp(v->accession, accession) != 0)
 		html_printf(h, "<p class=\"facts\">%s <bdi>%s</bdi></p>", say(s->language, "Accession number"),
 			    v->accession[0] ? v->accession : say(s->language, "none"));
-	status_page_state(h, s, v, status_count_before(s, v));
+	status_page_state(h, s, v, status_count_before(s, v), &sweeps);
 	status_page_viewer(h, s, v);
 	status_page_warnings(h, s, v, true);
 	html_put(h, "</div>");
-	status_page_buttons(h, s, v, token);
+	status_page_buttons(h, s, v, &sweeps, token);
 	html_put(h, "</div>\n");
 }
 
@@ -596,6 +461,8 @@ static void put_problem(struct html *h, const struct status *s, const struct nod
 static void put_overall(struct html *h, const struct status *s)
 {
 	size_t failed = s->by_state[JOB_FAILED] + s->by_state[JOB_IMPOSSIBLE], refused = s->by_state[JOB_DEAD_LETTER];
+	struct status_standing list[STATUS_STANDING_MAX];
+	size_t standing = status_standing_find(s, list);
 	bool good = s->problems.n == 0 && failed + refused + s->warned_new == 0, healthy = status_is_healthy(s);
 
 	html_printf(h, "<section id=\"overall\" class=\"overall %s\" role=\"status\">",
@@ -612,15 +479,27 @@ static void put_overall(struct html *h, const struct status *s)
 				    say(s->language,
 					s->by_group[GROUP_WORK] == 1 ? "%zu case is in work." : "%zu cases are in work."),
 				    s->by_group[GROUP_WORK]);
-		html_put(h, "</p></section>\n");
+		html_put(h, "</p>");
+		if (standing > 0) {
+			html_put(h, "<p><a id=\"to-standing\" href=\"#standing\">");
+			html_printf(h, say(s->language, standing == 1 ? "%zu standing warning" : "%zu standing warnings"),
+				    standing);
+			html_put(h, "</a></p>");
+		}
+		html_put(h, "</section>\n");
 		return;
 	}
 	if (!healthy)
 		html_put(h, say(s->language, "The node has a serious problem"));
 	else if (failed > 0)
 		html_printf(h, say(s->language, failed == 1 ? "%zu case has failed" : "%zu cases have failed"), failed);
+	else if (refused > s->unanswered)
+		html_printf(
+			h, say(s->language, refused - s->unanswered == 1 ? "%zu result was refused" : "%zu results were refused"),
+			refused - s->unanswered);
 	else if (refused > 0)
-		html_printf(h, say(s->language, refused == 1 ? "%zu result was refused" : "%zu results were refused"), refused);
+		html_printf(h, say(s->language, refused == 1 ? "%zu result was not committed" : "%zu results were not committed"),
+			    refused);
 	else if (s->problems.n > 0)
 		html_put(h, say(s->language, "Something needs attention"));
 	else

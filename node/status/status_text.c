@@ -88,7 +88,9 @@ void status_text_title(const struct job_view *v, enum language in, char *ret, si
 			 : !strcmp(side, "R") ? say(in, "right")
 					      : side,
 			 side[0] && view[0] ? " " : "", view);
-	if (v->revision > 1)
+	if (v->sweep > 0)
+		add_text(ret, size, say(in, ", sweep %d"), v->sweep);
+	else if (v->revision > 1)
 		add_text(ret, size, say(in, " (revision %d)"), v->revision);
 	if (v->other.number > 1)
 		add_text(ret, size, say(in, ", result %d"), v->other.number);

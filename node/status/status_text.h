@@ -15,7 +15,7 @@ enum status_tone { TONE_QUIET, TONE_WORK, TONE_GOOD, TONE_WARN, TONE_BAD };
 const char *status_text_tone(enum status_tone tone);				     /* class in the style sheet */
 enum status_tone status_text_state(const struct job_view *v, const char **ret_word); /* *ret_word: such as "Held" */
 
-/* Write the title: "Tomosynthesis, left MLO", "PET"; with revision and result if they are not the first. */
+/* Write the title: "Tomosynthesis, left MLO", "PET"; with sweep, revision and result if they are not the first. */
 void status_text_title(const struct job_view *v, enum language in, char *ret, size_t size);
 /* Write a sentence about what the node does with the case, or why it does nothing. before: number of ready cases that start
  * earlier. */

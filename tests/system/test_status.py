@@ -191,9 +191,14 @@ def test_pages_and_refusals(folder, things):
     check(f'data-of="{frames}"' in page(n, f"/jobs/{job}") and f'data-total="{frames}"' in page(n, f"/jobs/{job}"),
           "another number of slices")
 
-    shown(n, "Look at 1 result with warnings", "Delivered, with warnings", "Tomosynthesis, left CC", "25 images from MODALITY",
-          "pacs answered each object with success at")
-    first = Page(page(n))
+    shown(n, "Delivered", "Tomosynthesis, left CC", "25 images from MODALITY", "pacs answered each object with success at")
+    # What is true of every result of a device is said beside the cases, and makes nothing yellow.
+    first = page(n)
+    check('id="overall" class="overall good"' in first and "Everything is in order" in first and "Delivered, with warnings" not in first, first)
+    beside = re.search(r'<section id="standing".*?</section>', first, re.S)[0]
+    check("<h3>MODALITY</h3>" in beside and beside.count("Geometry from literature: ") == 1, beside)
+    check(len(items(first, "warnings")) == 1 and first.count("1 standing warning") == 2, "the card and the bar")
+    first = Page(first)
     check(not [a for _, a in first.tags if "style" in a or any(k.startswith("on") for k in a)],
           "style or script in the page")
     check(not [a for _, a in first.tags for v in (a.get("src"), a.get("href")) if v and not v.startswith(("/", "#", "?"))],

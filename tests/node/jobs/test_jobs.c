@@ -37,6 +37,19 @@ TEST(a_result_with_warnings_is_shown_as_one)
 		assert_string_equal(word, warned ? "Delivered, with warnings" : "Delivered");
 		v->state = JOB_READY;
 	}
+	/* What is true of every result of a device makes no case yellow; another sentence beside it does. */
+	for (int more = 0; more < 2; more++) {
+		apply(&jobs, 7, EVENT_STARTED, "{}");
+		v = apply(
+			&jobs, 7, EVENT_RECONSTRUCTED,
+			more ? "{\"file\":\"a\",\"sop_instance\":\"1.5\",\"warnings\":\"Geometry from literature: x. Only 9 came.\"}"
+			     : "{\"file\":\"a\",\"sop_instance\":\"1.5\",\"warnings\":\"Geometry from literature: x.\"}");
+		v->state = JOB_DELIVERED;
+		assert_non_null(v->warnings);
+		assert_int_equal(job_view_is_warned(v), more);
+		assert_int_equal(status_text_state(v, &word), more ? TONE_WARN : TONE_GOOD);
+		v->state = JOB_READY;
+	}
 	jobs_clear(&jobs);
 }
 

@@ -10,7 +10,7 @@ import pydicom
 from tools import node_harness as h
 from tools import page_tools
 from tools.edits import edited
-from tools.node_harness import check
+from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp")
 
@@ -84,9 +84,20 @@ def test_half_of_each_is_as_many_as_announced(folder, things):
     job = n.wait_state(0, "held", "more than one sweep", "5 have 1, 4 have 2")["id"]
     h.send(n.port, second[:5] + first[5:])
     n.wait_state(0, "held", "more than one acquisition", "9 have 1, 9 have 2")
+    text = wait_for("the question", lambda: (lambda t: t if "The images are of 2 sweeps" in t else "")(page_tools.page(n, f"/jobs/{job}")))
+    check("Choose the sweep that counts." in text and f"/jobs/{job}/retry" not in text and f"/jobs/{job}/as-is" not in text, text)
     page_tools.press(n, f"/jobs/{job}", "Reconstruct sweep 2: 9 images with Acquisition Number (0020,0012) 2", "sweep", sweep=1)
     n.wait_states("cancelled", "delivered")
     check(uids(first) <= sources(pacs) and not uids(second) & sources(pacs), "the sources of the result")
+    # Each page says which result counts: that of the sweep that was chosen last.
+    one = n.jobs()[1]["id"]
+    page_tools.press(n, f"/jobs/{job}", "Reconstruct sweep 2", "sweep", sweep=2)
+    two = n.wait_states("cancelled", "delivered", "delivered")[2]["id"]
+    for at, said in ((job, f'the result that counts is that of <a href="/jobs/{two}">'), (two, "the result of this case counts."),
+                     (one, f'the result that counts is that of <a href="/jobs/{two}">')):
+        wait_for(said, lambda at=at, said=said: f"Sweep 2 was chosen: {said}" in page_tools.page(n, f"/jobs/{at}"))
+    text = page_tools.page(n, f"/jobs/{job}")
+    check("Reconstruct sweep 1" in text and "Reconstruct sweep 2" not in text and f"/jobs/{job}/retry" not in text, text)
 
 
 def test_a_mammogram_among_projections(folder, things):
