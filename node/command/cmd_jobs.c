@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "kernels/clock.h"
+#include "node/base/json_get.h"
+#include "node/base/list_grow.h"
 #include "node/base/log.h"
 #include "node/command/commands.h"
 #include "node/command/list_pilots.h"
@@ -18,6 +20,7 @@
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_hint.h"
 #include "node/jobs/job_report.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/jobs/node_facts.h"
 #include "node/jobs/patients.h"
 #include "node/options/options.h"
@@ -25,6 +28,7 @@
 #include "node/store/spool.h"
 
 #define UNASSIGNED_MAX 200 /* maximum number of instances listed of each classification */
+#define SETTLED_LISTED 200 /* without --all */
 #define SETTINGS_MAX 64
 enum { OPTION_SWEEP = OPTION_LONG, OPTION_SET };
 
@@ -36,7 +40,7 @@ struct jobs_command {
 	struct err journal_error; /* why it cannot be opened; code 0: it can, or there is none */
 	struct jobs jobs;
 	int64_t id; /* job number in the arguments; 0: none */
-	bool as_is, same_patient, newer;
+	bool as_is, same_patient, newer, all;
 	long long sweep;      /* 0: not given */
 	const char *header;   /* NULL: not given */
 	const char *protocol; /* NULL: not given */
@@ -54,6 +58,12 @@ static const char *const priority_words[] = {"low", "normal", "high", NULL};
 
 static const struct option_spec config_option[] = {
 	CONFIG_OPTION,
+	{0},
+};
+
+static const struct option_spec list_options[] = {
+	CONFIG_OPTION,
+	{0, "all", NULL, "also the delivered and cleaned cases before the newest 200", INTO_ON(struct jobs_command, all)},
 	{0},
 };
 
@@ -89,9 +99,9 @@ static const struct option_spec redo_options[] = {
 
 static const struct command_spec list_spec = {
 	.name = "list",
-	.usage = "[-c FILE] [--json]",
+	.usage = "[-c FILE] [--all] [--json]",
 	.summary = "List the jobs, and the instances that belong to no job.",
-	.options = config_option,
+	.options = list_options,
 	.json = true,
 	.examples = "tomonode list\n"
 		    "tomonode list --json\n",
@@ -277,21 +287,71 @@ static void print_problems(const struct node_problems *all)
 	}
 }
 
+static int add_number(void *ctx, int64_t job)
+{
+	struct jobs_numbers *all = ctx;
+
+	if (!list_grow(&all->list, all->n, &all->room, sizeof(all->list[0])))
+		return -ENOMEM;
+	all->list[all->n++] = job;
+	return 0;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Describe the jobs that are listed, in the order of their numbers. ret_earlier: number of settled jobs that are not. */
+static json_t *jobs_json(struct jobs_command *c, uint64_t *ret_earlier, struct err *err)
+{
+	struct jobs_numbers some = {0};
+	json_t *list = json_array();
+	uint64_t settled = 0;
+	int ret = c->journal ? journal_count_settled(c->journal, &settled, err) : 0;
+
+	if (ret == 0 && c->journal)
+		ret = journal_each_settled_newest(c->journal, c->all ? -1 : SETTLED_LISTED, add_number, &some, err);
+	*ret_earlier = settled > some.n ? settled - some.n : 0;
+	for (size_t i = 0; ret == 0 && i < c->jobs.n; i++)
+		ret = add_number(&some, c->jobs.list[i]->id);
+	if (some.n > 1)
+		qsort(some.list, some.n, sizeof(some.list[0]), by_number);
+	for (size_t i = 0; ret == 0 && i < some.n; i++) {
+		const struct job_view *v = i > 0 && some.list[i] == some.list[i - 1] ? NULL : jobs_find(&c->jobs, some.list[i]);
+
+		if (v)
+			json_array_append_new(list, job_report_view(v, c->config->node.spool));
+		if (i % SETTLED_LISTED == 0)
+			jobs_forget_settled(&c->jobs, SETTLED_LISTED);
+	}
+	if (ret == 0)
+		ret = jobs_whole(&c->jobs, err);
+	free(some.list);
+	if (ret == 0)
+		return list;
+	json_decref(list);
+	if (!err->code)
+		err_set(err, ENOMEM, "no memory for the jobs");
+	return NULL;
+}
+
 /* Return what `list --json` prints, a new reference; NULL: the journal cannot be read. */
-static json_t *list_json(const struct jobs_command *c, const struct node_facts *facts, const struct node_problems *problems,
+static json_t *list_json(struct jobs_command *c, const struct node_facts *facts, const struct node_problems *problems,
 			 const struct list_pilots *pilots, struct err *err)
 {
 	json_t *unassigned = c->journal ? job_report_unassigned(c->journal, UNASSIGNED_MAX, err) : json_array();
-	json_t *list = json_array();
+	uint64_t earlier = 0;
+	json_t *list = unassigned ? jobs_json(c, &earlier, err) : NULL;
 
-	if (!unassigned) {
-		json_decref(list);
+	if (!list) {
+		json_decref(unassigned);
 		return NULL;
 	}
-	for (size_t i = 0; i < c->jobs.n; i++)
-		json_array_append_new(list, job_report_view(c->jobs.list[i], c->config->node.spool));
-	return json_pack("{s:b, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "node", facts->runs, "jobs", list, "unassigned",
-			 unassigned, "orphans", (json_int_t)facts->orphans, "journal_problem",
+	return json_pack("{s:b, s:o, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "node", facts->runs, "jobs", list, "earlier",
+			 (json_int_t)earlier, "unassigned", unassigned, "orphans", (json_int_t)facts->orphans, "journal_problem",
 			 event_json_text(facts->from_manager.journal_damage), "problems", problems_json(problems), "associations",
 			 node_associations_json(&facts->from_manager), "cluster", node_cluster_json(&facts->from_manager.cluster),
 			 "pilots", list_pilots_json(pilots));
@@ -306,6 +366,8 @@ static void print_list(const struct jobs_command *c, const json_t *all, const st
 	if (c->journal || !c->journal_error.code)
 		job_report_print_list(stdout, json_object_get(all, "jobs"), json_object_get(all, "unassigned"),
 				      json_object_get(all, "associations"));
+	if (json_get_integer(all, "earlier") > 0)
+		printf("\n%lld earlier delivered or cleaned cases: tomonode list --all\n", json_get_integer(all, "earlier"));
 	node_cluster_text(cluster, text, sizeof(text));
 	if (facts->runs && cluster->used)
 		printf("\n%s\n", text);

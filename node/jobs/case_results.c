@@ -35,8 +35,8 @@ bool case_results_follow(const struct jobs *jobs, const struct job_view *v)
 {
 	if (v->further && !v->further_open)
 		return true;
-	for (size_t i = jobs->n; i-- > 0 && jobs->list[i]->id >= root_of(v);)
-		if (jobs->list[i] != v && waits_for_work(jobs->list[i]) && case_results_same(jobs->list[i], v))
+	for (size_t i = jobs->n_open; i-- > 0 && jobs->open[i]->id >= root_of(v);)
+		if (jobs->open[i] != v && waits_for_work(jobs->open[i]) && case_results_same(jobs->open[i], v))
 			return true;
 	return false;
 }
@@ -274,8 +274,8 @@ static const struct job_view *find_pending(const struct jobs *jobs, const struct
 {
 	const char *settings = other->settings ? other->settings : "";
 
-	for (size_t i = jobs->n; i-- > 0 && jobs->list[i]->id > root_of(v);) {
-		const struct job_view *o = jobs->list[i];
+	for (size_t i = jobs->n_open; i-- > 0 && jobs->open[i]->id > root_of(v);) {
+		const struct job_view *o = jobs->open[i];
 
 		if (o->other.redo_of > 0 && case_results_same(o, v) && (waits_for_work(o) || o->state == JOB_RUNNING) &&
 		    !strcmp(o->other.protocol, other->protocol) && !strcmp(o->other.settings ? o->other.settings : "", settings))
@@ -292,9 +292,9 @@ static int next_number(const struct jobs *jobs, const struct job_view *v)
 	int most = 1 + (int)json_array_size(further);
 
 	json_decref(further);
-	for (size_t i = jobs_first(jobs, root_of(v) + 1); i < jobs->n; i++)
-		if (root_of(jobs->list[i]) == root_of(v) && jobs->list[i]->other.number > most)
-			most = jobs->list[i]->other.number;
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o))
+		if (root_of(o) == root_of(v) && o->other.number > most)
+			most = o->other.number;
 	return most + 1;
 }
 

@@ -129,12 +129,10 @@ json_t *job_report_further(const struct jobs *jobs, const struct job_view *v)
 	json_t *list = json_array();
 	char text[OTHER_RESULT_TEXT];
 
-	for (size_t i = 0; i < jobs->n; i++) {
-		const struct job_view *o = jobs->list[i];
-
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o)) {
 		if (o->other.of != v->id)
 			continue;
-		json_array_append_new(list,
+		json_array_insert_new(list, 0,
 				      json_pack("{s:I, s:s, s:o}", "id", (json_int_t)o->id, "state", job_state_name(o->state),
 						"protocol_text", event_json_text(case_results_protocol(o, text))));
 	}

@@ -22,6 +22,7 @@
 #include "node/config/kind.h"
 #include "node/jobs/jobs_objects.h"
 #include "node/jobs/jobs_sends.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/jobs/patients.h"
 
 static void set_text(char *ret, size_t size, const char *text)
@@ -46,11 +47,6 @@ static size_t find_first(struct job_view *const *list, size_t n, int64_t id)
 	return lo;
 }
 
-size_t jobs_first(const struct jobs *jobs, int64_t id)
-{
-	return find_first(jobs->list, jobs->n, id);
-}
-
 struct job_view *jobs_next_open(const struct jobs *jobs, int64_t after)
 {
 	size_t at = find_first(jobs->open, jobs->n_open, after + 1);
@@ -58,11 +54,20 @@ struct job_view *jobs_next_open(const struct jobs *jobs, int64_t after)
 	return at < jobs->n_open ? jobs->open[at] : NULL;
 }
 
-struct job_view *jobs_find(const struct jobs *jobs, int64_t id)
+static struct job_view *find_in_memory(const struct jobs *jobs, int64_t id)
 {
-	size_t at = jobs_first(jobs, id);
+	size_t at = find_first(jobs->list, jobs->n, id);
 
 	return at < jobs->n && jobs->list[at]->id == id ? jobs->list[at] : NULL;
+}
+
+struct job_view *jobs_find(const struct jobs *jobs, int64_t id)
+{
+	struct job_view *v = find_in_memory(jobs, id);
+
+	if (!v && jobs->journal && id > 0 && jobs_read_one((struct jobs *)jobs, id) > 0)
+		v = find_in_memory(jobs, id);
+	return v;
 }
 
 static void view_free(struct job_view *v)
@@ -137,32 +142,9 @@ void jobs_clear(struct jobs *jobs)
 	memset(jobs, 0, sizeof(*jobs));
 }
 
-size_t jobs_free_lists(struct jobs *jobs, double before)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < jobs->n; i++) {
-		struct job_view *v = jobs->list[i];
-
-		if ((v->state != JOB_DELIVERED && v->state != JOB_CLEANED) || v->changed >= before || v->n_sends == 0)
-			continue;
-		v->sends = job_sends_free(v->sends, v->n_sends);
-		free(v->objects);
-		free(v->object_texts);
-		free(v->warnings);
-		v->objects = NULL;
-		v->object_texts = v->warnings = NULL;
-		v->warned = false;
-		v->n_sends = v->n_objects = 0;
-		v->shrunk = true;
-		n++;
-	}
-	return n;
-}
-
 void jobs_remove(struct jobs *jobs, int64_t id)
 {
-	struct job_view *v = jobs_find(jobs, id);
+	struct job_view *v = find_in_memory(jobs, id);
 
 	if (!v)
 		return;
@@ -177,18 +159,41 @@ void jobs_remove(struct jobs *jobs, int64_t id)
 
 #define VIEW_OF(link, member) ((link) ? (struct job_view *)((char *)(link)-offsetof(struct job_view, member)) : NULL)
 
+static struct job_view *newest_of(const struct jobs *jobs, enum settled_relation relation, uint64_t hash)
+{
+	return relation == SETTLED_STUDY ? VIEW_OF(jobs_index_find(&jobs->by_study, hash), study_link)
+					 : VIEW_OF(jobs_index_find(&jobs->by_series, hash), series_link);
+}
+
+static uint64_t *read_mark(struct job_view *v, enum settled_relation relation)
+{
+	return relation == SETTLED_STUDY ? &v->study_read : &v->series_read;
+}
+
+/* The mark of the newest one says that the settled ones were read, so that they are not looked for at each decision. */
+static struct job_view *jobs_of(const struct jobs *jobs, enum settled_relation relation, const char *key)
+{
+	uint64_t hash = jobs_index_hash(key, relation == SETTLED_STUDY ? 0 : 1);
+	struct job_view *v = newest_of(jobs, relation, hash);
+	bool read;
+
+	if (!jobs->journal || (v && *read_mark(v, relation) == jobs->forgotten))
+		return v;
+	read = jobs_read_related((struct jobs *)jobs, relation, hash) >= 0;
+	v = newest_of(jobs, relation, hash);
+	if (v && read)
+		*read_mark(v, relation) = jobs->forgotten;
+	return v;
+}
+
 struct job_view *jobs_of_study(const struct jobs *jobs, const char *key)
 {
-	struct jobs_link *link = jobs_index_find(&jobs->by_study, jobs_index_hash(key, 0));
-
-	return VIEW_OF(link, study_link);
+	return jobs_of(jobs, SETTLED_STUDY, key);
 }
 
 struct job_view *jobs_of_series(const struct jobs *jobs, const char *key)
 {
-	struct jobs_link *link = jobs_index_find(&jobs->by_series, jobs_index_hash(key, 1));
-
-	return VIEW_OF(link, series_link);
+	return jobs_of(jobs, SETTLED_SERIES, key);
 }
 
 struct job_view *jobs_before_in_study(const struct job_view *v)
@@ -209,6 +214,7 @@ static bool add_to_indexes(struct jobs *jobs, struct job_view *v)
 {
 	v->study_link.hash = jobs_index_hash(v->key, 0);
 	v->series_link.hash = jobs_index_hash(v->key, 1);
+	v->study_link.id = v->series_link.id = v->id;
 	return jobs_index_add(&jobs->by_study, &v->study_link) && jobs_index_add(&jobs->by_series, &v->series_link);
 }
 
@@ -543,13 +549,12 @@ static void quarantine_job(struct job_view *v, const struct event_row *row, cons
 
 /* ---- settled jobs ---- */
 
-static bool is_settled(const struct job_view *v)
+bool job_view_is_settled(const struct job_view *v)
 {
 	return v->state == JOB_CLEANED || (v->state == JOB_DELIVERED && (!v->further || v->further_open));
 }
 
-/* Return the entry of a destination, a new one if there is none; NULL: no memory. */
-static struct jobs_reached *get_reached(struct jobs *jobs, const char *destination)
+struct jobs_reached *jobs_get_reached(struct jobs *jobs, const char *destination)
 {
 	for (size_t i = 0; i < jobs->n_reached; i++)
 		if (!strcmp(jobs->reached[i].destination, destination))
@@ -576,7 +581,7 @@ static bool keep_reached(struct jobs *jobs, struct job_view *v)
 {
 	for (size_t i = 0; i < v->n_sends; i++) {
 		struct job_send *s = &v->sends[i];
-		struct jobs_reached *r = get_reached(jobs, s->destination);
+		struct jobs_reached *r = jobs_get_reached(jobs, s->destination);
 
 		if (!r)
 			return false;
@@ -607,15 +612,45 @@ void jobs_observe_clock(struct jobs *jobs, double now)
 		struct job_view *v = jobs->open[i];
 
 		observe_one(v, now);
-		if (!is_settled(v) || !keep_reached(jobs, v))
+		if (!job_view_is_settled(v) || !keep_reached(jobs, v))
 			jobs->open[open++] = v;
 	}
 	jobs->n_open = open;
 }
 
+void jobs_take_from_open(struct jobs *jobs, const struct job_view *v)
+{
+	remove_view(jobs->open, &jobs->n_open, v);
+}
+
+/* Is the event already in the view? An event of a job that is not in memory: it was settled, and is read with all its events. */
+static int is_applied(struct jobs *jobs, const struct event_row *row)
+{
+	struct job_view *v = find_in_memory(jobs, row->job);
+
+	if (!v && row->job > 0 && !(row->known && row->event == EVENT_OPENED)) {
+		int ret = jobs_read_one(jobs, row->job);
+
+		if (ret < 0)
+			return ret;
+		v = find_in_memory(jobs, row->job);
+	}
+	return v && row->seq <= v->seq;
+}
+
+static int apply_new(void *ctx, const struct event_row *row)
+{
+	struct jobs *jobs = ctx;
+	int ret = jobs->journal ? is_applied(jobs, row) : 0;
+
+	if (ret > 0 && row->seq > jobs->last_seq)
+		jobs->last_seq = row->seq;
+	return ret == 0 ? jobs_apply(jobs, row) : ret < 0 ? ret : 0;
+}
+
 int jobs_apply(struct jobs *jobs, const struct event_row *row)
 {
-	struct job_view *v = jobs_find(jobs, row->job);
+	struct job_view *v = find_in_memory(jobs, row->job);
 	enum job_state next;
 	json_t *detail = NULL;
 	char why[160];
@@ -629,6 +664,7 @@ int jobs_apply(struct jobs *jobs, const struct event_row *row)
 		return -ENOMEM;
 	v->seq = row->seq;
 	v->changed = row->time;
+	v->recorded = false;
 	if (v->state == JOB_IMPOSSIBLE)
 		return 0; /* keep the first reason */
 	if (!row->known) {
@@ -661,17 +697,31 @@ static int apply_each(void *ctx, const struct event_row *row)
 	return jobs_apply(ctx, row);
 }
 
-int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err)
+static int replay_since(struct jobs *jobs, struct journal *j, int64_t job, int64_t after, struct err *err)
 {
-	int ret = journal_replay(j, job, jobs->last_seq, apply_each, jobs, err);
+	int ret = journal_replay(j, job, after, job ? apply_each : apply_new, jobs, err);
 
 	return ret == -ENOMEM && err && !err->code ? err_set(err, ENOMEM, "no memory for the jobs") : ret;
 }
 
+int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err)
+{
+	if (job == 0 && !jobs->journal && jobs->n == 0) {
+		int ret = jobs_begin(jobs, j, 0, err);
+
+		if (ret < 0)
+			return ret;
+	}
+	if (job == 0) {
+		jobs->journal = j;
+		jobs->lost.code = 0;
+	}
+	return replay_since(jobs, j, job, jobs->last_seq, err);
+}
+
 int jobs_refresh_one(struct jobs *jobs, struct journal *j, int64_t job, struct err *err)
 {
-	const struct job_view *v = jobs_find(jobs, job);
-	int ret = journal_replay(j, job, v ? v->seq : 0, apply_each, jobs, err);
+	const struct job_view *v = find_in_memory(jobs, job);
 
-	return ret == -ENOMEM && err && !err->code ? err_set(err, ENOMEM, "no memory for the jobs") : ret;
+	return replay_since(jobs, j, job, v ? v->seq : 0, err);
 }

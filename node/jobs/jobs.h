@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All jobs of the journal, as a view in memory: built by replaying the events, kept up to date by replaying new ones.
+/* The jobs of the journal, as views in memory: built by replaying the events, kept up to date by replaying new ones. A settled job,
+ * which is delivered or cleaned and has all its further results, is read when it is asked for (jobs_settled.h).
  *
  * The journal alone is authoritative; the view can be rebuilt from it at any time. To change a job, append an event to the
  * journal and refresh the view. A job whose events do not fit its state or do not parse becomes JOB_IMPOSSIBLE with the reason;
@@ -125,9 +126,10 @@ struct job_view {
 	struct job_object *objects; /* objects of the result, in the order in which they are sent */
 	size_t n_objects;
 	char *object_texts;
-	char *warnings;	    /* sentences about the result; NULL: none */
-	bool warned;	    /* they are not only standing ones (node/base/sentence.h) */
-	bool shrunk;	    /* its lists were freed by jobs_free_lists() */
+	char *warnings;			  /* sentences about the result; NULL: none */
+	bool warned;			  /* they are not only standing ones (node/base/sentence.h) */
+	bool recorded;			  /* settled, and journal_settle() has recorded it since its last event */
+	uint64_t study_read, series_read; /* jobs.forgotten when the settled jobs of its study, of its series were read */
 	int64_t outbox_seq; /* seq of its last event when the manager last looked for an outbox that is not needed; 0: not yet */
 };
 
@@ -139,11 +141,10 @@ struct jobs_reached {
 };
 
 struct jobs {
-	struct job_view **list; /* by id */
+	struct job_view **list; /* those in memory, by id: all that are open, and settled ones that were asked for */
 	size_t n, capacity;
-	/* Those that may still need something, by id: all but the settled ones, which are delivered or cleaned and have all their
-	 * further results. A job is here from its first event; jobs_observe_clock() takes the settled ones out, an event puts it
-	 * back. */
+	/* Those that may still need something, by id: all but the settled ones. A job is here from its first event;
+	 * jobs_observe_clock() takes the settled ones out, an event puts it back. */
 	struct job_view **open;
 	size_t n_open, open_capacity;
 	struct jobs_index by_study, by_series; /* of the key of a case */
@@ -151,19 +152,19 @@ struct jobs {
 	size_t n_reached, reached_capacity;
 	double observed; /* of the last jobs_observe_clock() */
 	int64_t last_seq;
+	/* See jobs_settled.h. */
+	struct journal *journal; /* of the last jobs_refresh() of all jobs, borrowed; NULL: what is not in memory is not found */
+	struct err lost;	 /* why a settled job could not be read since that; code 0: all could */
+	uint64_t forgotten;	 /* number of calls of jobs_forget_settled(), from 1 */
 };
 
-/* Read and apply the events added since the last call: of all jobs, or with job > 0 of that job only. `jobs` must be {0} before
- * the first call. */
+/* Read and apply the events added since the last call: of all jobs (at the first call of those that are not settled), or with
+ * job > 0 of that job only. `jobs` must be {0} before the first call. */
 int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err);
 /* The same for one of several jobs that are each read by this function alone: the events after its own last one. */
 int jobs_refresh_one(struct jobs *jobs, struct journal *j, int64_t job, struct err *err);
 void jobs_clear(struct jobs *jobs);
-/* Free the lists of destinations and objects of jobs that were delivered or cleaned and have not changed since `before`.
- * Retention and later instances of the case need only the other members. Do not call it where jobs are displayed. Returns the
- * number of jobs whose lists were freed. */
-size_t jobs_free_lists(struct jobs *jobs, double before);
-/* Remove a job that was deleted from the journal. */
+/* Remove a job from memory. */
 void jobs_remove(struct jobs *jobs, int64_t id);
 /* Apply one event. ENOMEM is the only error. */
 int jobs_apply(struct jobs *jobs, const struct event_row *row);
@@ -174,6 +175,7 @@ void jobs_observe_clock(struct jobs *jobs, double now);
 
 /* Return the first open job with an id > after, so that a loop may change jobs; NULL: none. */
 struct job_view *jobs_next_open(const struct jobs *jobs, int64_t after);
+/* The functions below read settled jobs from `journal`, which adds to `list`. */
 /* Return the newest job of the study, or of the series, in a key, and the one before it; NULL: none. Others with the same hash are
  * among them. */
 struct job_view *jobs_of_study(const struct jobs *jobs, const char *key);

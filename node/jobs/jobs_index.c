@@ -27,6 +27,8 @@ static void push_link(struct jobs_index *index, struct jobs_link *link)
 {
 	struct jobs_link **list = find_list(index, link->hash);
 
+	while (*list && (*list)->id > link->id)
+		list = &(*list)->before;
 	link->before = *list;
 	*list = link;
 }

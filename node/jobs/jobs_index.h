@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists of jobs with the same text in one part of the key of their case, by a hash of that text: the newest first.
+/* Lists of jobs with the same text in one part of the key of their case, by a hash of that text: the highest number first.
  *
  * The key of a case is "STUDY|SERIES|..." (node/reconstruct/case_facts.h). Texts with the same hash are in one list, so who reads
  * it compares the texts.
@@ -15,6 +15,7 @@
 struct jobs_link {
 	struct jobs_link *before; /* the link of an older job; NULL: none */
 	uint64_t hash;
+	int64_t id; /* of its job */
 };
 
 /* {0}: empty. */
@@ -25,7 +26,7 @@ struct jobs_index {
 
 /* Return the hash of a part of a key: 0 its study, 1 its series. */
 uint64_t jobs_index_hash(const char *key, int part);
-/* Add a link with its hash; false: no memory, and it is not added. */
+/* Add a link with its hash and id; false: no memory, and it is not added. */
 bool jobs_index_add(struct jobs_index *index, struct jobs_link *link);
 /* Remove a link, if it is there. */
 void jobs_index_remove(struct jobs_index *index, struct jobs_link *link);

@@ -9,6 +9,7 @@
 
 #include "node/base/list_grow.h"
 #include "node/base/log.h"
+#include "node/jobs/jobs_settled.h"
 
 #define DAY 86400.0
 
@@ -72,7 +73,7 @@ static int forget_case(struct journal *j, struct jobs *jobs, const struct job_vi
 
 	for (size_t i = 0; ids && i < n; i++)
 		left = left || has_folder(spool, ids[i]);
-	if (ids && !left) {
+	if (ids && !left && jobs_whole(jobs, &err) == 0) {
 		ret = journal_delete_case(j, ids, n, &err);
 		for (size_t i = 0; ret == 0 && i < n; i++)
 			jobs_remove(jobs, ids[i]);
@@ -88,19 +89,17 @@ static int forget_case(struct journal *j, struct jobs *jobs, const struct job_vi
 
 size_t journal_retention_compact(struct journal *j, struct jobs *jobs, const char *spool, int days, double now)
 {
-	size_t cases = 0, forgotten = 0, i = 0;
+	struct jobs_numbers all = {0};
+	size_t cases = 0, forgotten = 0;
+	int ret = days > 0 ? jobs_in_state(jobs, JOB_CLEANED, now - days * DAY + 1, &all) : 0;
 
-	while (i < jobs->n && cases < JOURNAL_RETENTION_CASES_MAX) {
-		const struct job_view *v = jobs->list[i];
-		int ret = journal_retention_may_delete(jobs, v, days, now) ? forget_case(j, jobs, v, spool, &forgotten) : 0;
+	for (size_t i = 0; ret >= 0 && i < all.n && cases < JOURNAL_RETENTION_CASES_MAX; i++) {
+		const struct job_view *v = jobs_find(jobs, all.list[i]);
 
-		if (ret < 0)
-			break;
-		if (ret > 0)
-			cases++; /* list[i] is now another job */
-		else
-			i++;
+		ret = v && journal_retention_may_delete(jobs, v, days, now) ? forget_case(j, jobs, v, spool, &forgotten) : 0;
+		cases += ret > 0;
 	}
+	free(all.list);
 	if (cases > 0)
 		log_event(LOG_INFO, "journal-compacted", "cases=%zu jobs=%zu", cases, forgotten);
 	return cases;

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,27 +13,23 @@
 #include "node/base/folder.h"
 #include "node/base/list_grow.h"
 #include "node/base/log.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/store/event.h"
 #include "node/store/orphans.h"
 
 #define DAY 86400.0
+#define CLEANED_MAX 1000 /* jobs per call */
+#define ROUNDED 1.0	 /* s, more than the rounding of a difference of times: retention_may_clean() decides */
 
 bool retention_is_delivered(const struct job_view *v)
 {
-	return v->state == JOB_DELIVERED && (v->n_sends > 0 || v->shrunk);
+	return v->state == JOB_DELIVERED && v->n_sends > 0;
 }
 
 /* Return true if the job needs no more work: it was delivered or cancelled. */
 static bool is_done(const struct job_view *v)
 {
 	return retention_is_delivered(v) || v->state == JOB_CANCELLED;
-}
-
-/* Return when the job was done, or first seen as done if that is earlier: if the clock was ahead when it ended, its files must
- * not be kept longer for that. */
-static double done_at(const struct job_view *v)
-{
-	return v->seen > 0 && v->seen < v->finished ? v->seen : v->finished;
 }
 
 /* Return true if another case of the study may still need the CT images of v. */
@@ -45,7 +42,7 @@ static bool may_need_companions(const struct job_view *v, const struct job_view 
 /* Return when the last job of v's case was done, s since the epoch; negative: one is not done. Jobs of a case share instances. */
 static double case_done(const struct jobs *jobs, const struct job_view *v)
 {
-	double done = done_at(v);
+	double done = job_view_done(v);
 
 	if (!is_done(v))
 		return -1;
@@ -58,8 +55,8 @@ static double case_done(const struct jobs *jobs, const struct job_view *v)
 			continue;
 		if (!is_done(other) || (v->state == JOB_CANCELLED && retention_is_delivered(other)))
 			return -1;
-		if (done_at(other) > done)
-			done = done_at(other);
+		if (job_view_done(other) > done)
+			done = job_view_done(other);
 	}
 	return done;
 }
@@ -67,7 +64,7 @@ static double case_done(const struct jobs *jobs, const struct job_view *v)
 bool retention_may_clean(const struct jobs *jobs, const struct job_view *v, const struct retention_rule *rule, double now)
 {
 	int days = v->state == JOB_CANCELLED ? rule->unassigned_days : rule->days;
-	bool old = days > 0 && now - done_at(v) >= days * DAY; /* the case was done then, or later */
+	bool old = days > 0 && now - job_view_done(v) >= days * DAY; /* the case was done then, or later */
 	double done = old ? case_done(jobs, v) : -1;
 
 	return done >= 0 && now - done >= days * DAY;
@@ -138,11 +135,14 @@ static int clean_files(struct journal *j, const struct job_view *v, int64_t seen
 
 /* Remove the files of one job. 0: done; ESTALE: the job changed and may need its files; other errors: the journal or the disk
  * failed. */
-static int clean_job(struct journal *j, const struct job_view *v, int64_t seen, const char *spool, const char *why, double now,
-		     uint64_t *ret_freed)
+static int clean_job(struct journal *j, const struct jobs *jobs, const struct job_view *v, const char *spool, const char *why,
+		     double now, uint64_t *ret_freed)
 {
 	struct err err = {0};
-	int ret = clean_files(j, v, seen, spool, why, now, ret_freed, &err);
+	int ret = jobs_whole(jobs, &err);
+
+	if (ret == 0)
+		ret = clean_files(j, v, jobs->last_seq, spool, why, now, ret_freed, &err);
 
 	if (ret < 0 && ret != -ESTALE)
 		log_event(LOG_ERR, "retention-failed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
@@ -151,21 +151,26 @@ static int clean_job(struct journal *j, const struct job_view *v, int64_t seen, 
 
 bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, const struct retention_rule *rule, double now)
 {
+	struct jobs_numbers list = {0};
 	uint64_t freed = 0;
-	bool all = true;
+	bool all = true, failed = rule->unassigned_days > 0 && jobs_in_state(jobs, JOB_CANCELLED, now, &list) < 0;
+	size_t cleaned = 0;
 
+	failed = failed || (rule->days > 0 && jobs_in_state(jobs, JOB_DELIVERED, now - rule->days * DAY + ROUNDED, &list) < 0);
 	/* This view is not refreshed in the loop: after one job of a case is cleaned, the others are still `delivered` in it and
 	 * are cleaned, too. */
-	for (size_t i = 0; i < jobs->n; i++) {
-		const struct job_view *v = jobs->list[i];
-		const char *why = v->state == JOB_CANCELLED ? "cancelled" : "age";
-		int ret = retention_may_clean(jobs, v, rule, now) ? clean_job(j, v, jobs->last_seq, spool, why, now, &freed) : 0;
+	for (size_t i = 0; !failed && i < list.n && cleaned < CLEANED_MAX; i++) {
+		const struct job_view *v = jobs_find(jobs, list.list[i]);
+		const char *why = v && v->state == JOB_CANCELLED ? "cancelled" : "age";
+		bool may = v && retention_may_clean(jobs, v, rule, now);
+		int ret = may ? clean_job(j, jobs, v, spool, why, now, &freed) : 0;
 
-		if (ret < 0 && ret != -ESTALE)
-			break;
-		all = all && ret == 0;
+		failed = ret < 0 && ret != -ESTALE;
+		all = all && (failed || ret == 0);
+		cleaned += may;
 	}
-	return all;
+	free(list.list);
+	return all && cleaned < CLEANED_MAX;
 }
 
 void retention_clean_orphans(const char *spool, int days, double now)
@@ -193,47 +198,41 @@ uint64_t retention_used_bytes(const char *spool)
 	return used;
 }
 
-struct candidate {
-	double done;
-	const struct job_view *v;
-};
-
-static int oldest_first(const void *a, const void *b)
+/* Clean all delivered jobs of a case that v was the last of: they share images. false: the journal or the disk failed. */
+static bool clean_case(struct journal *j, const struct jobs *jobs, const struct job_view *v, const char *spool, double now,
+		       uint64_t *ret_freed)
 {
-	const struct candidate *x = a, *y = b;
+	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o)) {
+		int ret = retention_is_delivered(o) && !strcmp(o->key, v->key)
+				  ? clean_job(j, jobs, o, spool, "space", now, ret_freed)
+				  : 0;
 
-	if (x->done != y->done)
-		return x->done < y->done ? -1 : 1;
-	return (x->v->id > y->v->id) - (x->v->id < y->v->id);
+		if (ret < 0 && ret != -ESTALE)
+			return false;
+	}
+	return true;
 }
 
 uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const char *spool, uint64_t space, double now)
 {
-	uint64_t used = retention_used_bytes(spool);
-	struct candidate *list;
-	size_t n = 0;
+	uint64_t used = retention_used_bytes(spool), freed;
+	struct jobs_numbers list = {0};
+	bool failed;
 
 	if (used <= space)
 		return 0;
-	list = calloc(jobs->n ? jobs->n : 1, sizeof(list[0]));
-	for (size_t i = 0; list && i < jobs->n; i++) {
-		double done = retention_is_delivered(jobs->list[i]) ? case_done(jobs, jobs->list[i]) : -1;
+	failed = jobs_in_state(jobs, JOB_DELIVERED, HUGE_VAL, &list) < 0;
+	/* The jobs are in the order in which they were done: the last one of a case decides when the case is removed. */
+	for (size_t i = 0; !failed && i < list.n && used > space; i++) {
+		const struct job_view *v = jobs_find(jobs, list.list[i]);
 
-		if (done >= 0)
-			list[n++] = (struct candidate){done, jobs->list[i]};
-	}
-	if (n > 1)
-		qsort(list, n, sizeof(list[0]), oldest_first);
-	/* Jobs of one case share images, and are removed together: their times are equal, so they follow each other. */
-	for (size_t i = 0; i < n && (used > space || (i > 0 && !strcmp(list[i].v->key, list[i - 1].v->key))); i++) {
-		uint64_t freed = 0;
-		int ret = clean_job(j, list[i].v, jobs->last_seq, spool, "space", now, &freed);
-
+		if (!v || !retention_is_delivered(v) || case_done(jobs, v) != job_view_done(v))
+			continue;
+		freed = 0;
+		failed = !clean_case(j, jobs, v, spool, now, &freed);
 		used -= freed < used ? freed : used;
-		if (ret < 0 && ret != -ESTALE)
-			break;
 	}
-	free(list);
+	free(list.list);
 	return used > space ? used - space : 0;
 }
 

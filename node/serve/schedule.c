@@ -16,6 +16,7 @@
 #include "node/config/kind.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/case_selection.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/jobs/journal_retention.h"
 #include "node/jobs/patients.h"
 #include "node/serve/retention.h"
@@ -28,12 +29,11 @@
 #define INDEX_WAIT 1.0	 /* s until the indexer is started again after a failure */
 #define INDEX_SIGNALS_MAX                                                                                                        \
 	2 /* crashes of the indexer at one instance after which it is left unassigned; one may be for lack of memory */
-#define INDEX_FAILURES_MAX 10 /* the same number if it could not read the instance for another reason */
-#define ARRIVING_LOOK 1.0     /* s between two checks while an object is arriving */
-#define CHANGED_LOOK 0.1      /* s until a job is decided again that another process has changed */
-#define CLEAN_EVERY 600.0     /* s between two runs of retention by age */
-#define SHRINK_AFTER                                                                                                             \
-	3600.0 /* s until a finished job is shrunk, because the audit trail may need its lists before; also between two runs */
+#define INDEX_FAILURES_MAX 10	      /* the same number if it could not read the instance for another reason */
+#define ARRIVING_LOOK 1.0	      /* s between two checks while an object is arriving */
+#define CHANGED_LOOK 0.1	      /* s until a job is decided again that another process has changed */
+#define CLEAN_EVERY 600.0	      /* s between two runs of retention by age */
+#define RECORD_EVERY 60.0	      /* s between two records of settled jobs: a start reads those that are not recorded */
 #define SPACE_EVERY 30.0	      /* s between two runs of retention by space */
 #define JOURNAL_RESERVE (16ull << 20) /* see journal_reserve() */
 
@@ -72,7 +72,9 @@ static int refresh_jobs(struct schedule *s, double now)
 
 	if (!s->journal)
 		return -EIO;
-	ret = jobs_refresh(&s->jobs, s->journal, 0, &err);
+	ret = s->jobs.journal || s->jobs.n > 0 ? 0 : jobs_begin(&s->jobs, s->journal, now, &err);
+	if (ret == 0)
+		ret = jobs_refresh(&s->jobs, s->journal, 0, &err);
 	if (ret < 0) {
 		journal_error(s, &err, now);
 		return ret;
@@ -101,6 +103,12 @@ static bool append_event(struct schedule *s, const struct job_view *v, int64_t s
 		return false;
 	}
 	before = s->jobs.last_seq;
+	ret = jobs_whole(&s->jobs, &err); /* what was decided, was decided without a job that could not be read */
+	if (ret < 0) {
+		json_decref(detail);
+		journal_error(s, &err, now);
+		return false;
+	}
 	ret = n > 0 ? event_append_complete(s->journal, v->id, seen, detail, companions, n, now, &err)
 		    : event_append_if_unchanged(s->journal, v->id, seen, event, detail, now, &err);
 	if (ret == -ESTALE && n > 0)
@@ -552,17 +560,14 @@ static void clean_space(struct schedule *s, double now)
 	s->space_short = over > 0;
 }
 
-/* Shrink finished jobs in memory: the manager runs for a long time and keeps every case until its rows are deleted from the
- * journal. */
-static void shrink_jobs(struct schedule *s, double now)
+/* Record settled jobs in the journal, so that a start need not read them. */
+static void record_settled(struct schedule *s, double now)
 {
-	bool first = s->shrink_at == 0;
+	struct err err = {0};
 
-	if (s->shrink_at > s->clock)
-		return;
-	s->shrink_at = s->clock + SHRINK_AFTER;
-	if (!first) /* not directly after a start: the audit trail may still need them */
-		jobs_free_lists(&s->jobs, now - SHRINK_AFTER);
+	if (s->journal && jobs_record_settled(&s->jobs, s->journal, now, &err) < 0)
+		journal_error(s, &err, now);
+	s->record_at = s->clock + RECORD_EVERY;
 }
 
 static void clean_spool(struct schedule *s, double now)
@@ -571,7 +576,8 @@ static void clean_spool(struct schedule *s, double now)
 	const struct retention_rule rule = {node->retention_days, node->retention_unassigned_days};
 	bool due = s->clean_at <= s->clock, space_due = s->space_at <= s->clock, all = true;
 
-	shrink_jobs(s, now);
+	if (s->record_at <= s->clock)
+		record_settled(s, now);
 	if (due && (rule.days > 0 || rule.unassigned_days > 0))
 		all = retention_clean(s->journal, &s->jobs, node->spool, &rule, now);
 	if (space_due)
@@ -626,6 +632,7 @@ static bool has_news(struct schedule *s)
 void schedule_step(struct schedule *s, double now)
 {
 	s->next = now + 3600;
+	jobs_forget_settled(&s->jobs, JOBS_SETTLED_KEPT); /* nothing points to a job between two steps */
 	schedule_read_workers(s, now);
 	if (refresh_jobs(s, now) < 0)
 		return;
@@ -670,4 +677,5 @@ void schedule_interrupt(struct schedule *s, double now)
 	for (const struct job_view *v = jobs_next_open(&s->jobs, 0); v; v = jobs_next_open(&s->jobs, v->id))
 		if (v->state == JOB_RUNNING && !(v->pilot[0] && s->config->cluster.port > 0))
 			schedule_append_event(s, v, EVENT_INTERRUPTED, schedule_reason("the node was asked to stop"), now);
+	record_settled(s, now);
 }

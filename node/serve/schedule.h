@@ -72,7 +72,7 @@ struct schedule {
 	int64_t index_stuck;		     /* the instance at which the indexer crashed */
 	int index_tries;		     /* number of these crashes */
 	double clean_at;		     /* next retention by age */
-	double shrink_at;		     /* next time to shrink finished jobs in memory; 0: not yet set */
+	double record_at;		     /* next time to record settled jobs in the journal */
 	double space_at;		     /* next retention by space */
 	bool space_short;		     /* true: it was logged that retention by space has no more files to remove */
 	uint64_t journal_reserved;	     /* bytes, see journal_reserve(); 0: not yet since it was opened */

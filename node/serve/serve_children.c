@@ -68,6 +68,7 @@ void serve_start_receiver(struct serve *v, double clock)
 	v->receiver_at = 0;
 	receiver_state_begin(v->check.receiver, clock);
 	v->s.journal = journal_close(v->s.journal);
+	v->s.jobs.journal = NULL;
 	if (process_table_fork(&v->s.processes, &p, receiver_child, v, clock, &why) < 0) {
 		log_event(LOG_CRIT, "receiver-not-started", "reason=%s", log_quote(why.msg));
 		v->receiver_at = clock + RECEIVER_WAIT;

@@ -140,6 +140,17 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 				" AND json_valid(o.detail) AND json_valid(m.detail) AND " STUDY("o") "<>" STUDY("m") " LIMIT 1",
 	[JOURNAL_ADD_KEYS] = "INSERT OR IGNORE INTO job_key SELECT " KEY("e") ", e.job" JOBS_WITHOUT_KEY,
 	[JOURNAL_LATEST_OF_KEY] = "SELECT job FROM job_key WHERE key=? ORDER BY job DESC LIMIT 1",
+	/* ?2: JOURNAL_SETTLED_VERSION */
+	[JOURNAL_FIND_SETTLED] = SETTLED_ROWS "job=?1 AND version=?2",
+	[JOURNAL_LAST_OF_JOB] = "SELECT IFNULL(MAX(seq), 0) FROM event WHERE job=?",
+	[JOURNAL_SETTLE] =
+		"INSERT OR REPLACE INTO settled_job(job, seq, version, state, study, series, done) VALUES(?,?,?,?,?,?,?)",
+	[JOURNAL_SETTLE_OPEN] = "DELETE FROM open_job WHERE job=?",
+	/* the clock was ahead when they were done */
+	[JOURNAL_SETTLED_CLOCK] = "UPDATE settled_job SET done=?1 WHERE state IN (?2, ?3) AND done>?1",
+	[JOURNAL_REACHED] =
+		"INSERT INTO reached(destination, reached, sent) VALUES(?1, ?2, ?3) ON CONFLICT(destination) DO UPDATE SET"
+		" reached=MAX(reached, ?2), sent=MAX(sent, ?3)",
 	[JOURNAL_DATA_VERSION] = "PRAGMA data_version",
 };
 
@@ -284,7 +295,7 @@ void journal_read_int64(void *ctx, sqlite3_stmt *s)
 
 /* ---- open, close ---- */
 
-static int query_int(struct journal *j, const char *query, int64_t *ret_value, struct err *err)
+int journal_query_int(struct journal *j, const char *query, int64_t *ret_value, struct err *err)
 {
 	sqlite3_stmt *s = NULL;
 	int rc = sqlite3_prepare_v2(j->db, query, -1, &s, NULL), ret = 0;
@@ -304,16 +315,17 @@ static int query_int(struct journal *j, const char *query, int64_t *ret_value, s
 static int read_version(struct journal *j, int64_t *ret_version, struct err *err)
 {
 	int64_t all = 0, own = 0;
-	int ret = query_int(j, "SELECT COUNT(*) FROM sqlite_master", &all, err);
+	int ret = journal_query_int(j, "SELECT COUNT(*) FROM sqlite_master", &all, err);
 
 	if (ret == 0)
-		ret = query_int(j, "PRAGMA user_version", ret_version, err);
+		ret = journal_query_int(j, "PRAGMA user_version", ret_version, err);
 	if (ret == 0)
-		ret = query_int(j,
-				"SELECT COUNT(*) FROM (SELECT name FROM pragma_table_info('instance') WHERE name IN "
-				"('sop_instance', 'digest') UNION ALL SELECT name FROM pragma_table_info('event') WHERE name IN "
-				"('job', 'detail'))",
-				&own, err);
+		ret = journal_query_int(
+			j,
+			"SELECT COUNT(*) FROM (SELECT name FROM pragma_table_info('instance') WHERE name IN "
+			"('sop_instance', 'digest') UNION ALL SELECT name FROM pragma_table_info('event') WHERE name IN "
+			"('job', 'detail'))",
+			&own, err);
 	if (ret == 0 && own < 4 && (all > 0 || *ret_version != 0))
 		ret = err_set(
 			err, EBADMSG,
@@ -367,6 +379,7 @@ int journal_open_reader(const char *path, struct journal **ret_journal, struct e
 			      j->path, (long long)version, SCHEMA_VERSION);
 	if (ret < 0)
 		goto fail;
+	journal_settled_open(j, false);
 	*ret_journal = j;
 	return 0;
 fail:
@@ -388,7 +401,7 @@ static int prepare_schema(struct journal *j, struct err *err)
 	ret = journal_execute(j, JOURNAL_BEGIN, "begin", err, NO_VALUES);
 	if (ret < 0)
 		return ret;
-	ret = query_int(j, "PRAGMA user_version", &version, err); /* another process may have created the tables */
+	ret = journal_query_int(j, "PRAGMA user_version", &version, err); /* another process may have created the tables */
 	if (ret == 0 && version == 0) {
 		rc = sqlite3_exec(j->db, schema, NULL, NULL, NULL);
 		if (rc != SQLITE_OK)
@@ -402,7 +415,7 @@ static void add_missing_keys(struct journal *j)
 {
 	int64_t missing = 0;
 
-	if (query_int(j, "SELECT EXISTS(SELECT 1" JOBS_WITHOUT_KEY ")", &missing, NULL) == 0 && missing)
+	if (journal_query_int(j, "SELECT EXISTS(SELECT 1" JOBS_WITHOUT_KEY ")", &missing, NULL) == 0 && missing)
 		(void)journal_execute(j, JOURNAL_ADD_KEYS, "add keys of cases", NULL, NO_VALUES);
 }
 
@@ -459,6 +472,7 @@ int journal_open(const char *path, struct journal **ret_journal, struct err *err
 			   "CREATE INDEX IF NOT EXISTS job_key_job ON job_key(job);",
 			   NULL, NULL, NULL);
 	add_missing_keys(j);
+	journal_settled_open(j, true);
 	*ret_journal = j;
 	return 0;
 fail:

@@ -4,10 +4,11 @@
  * - Append-only, except that whole cases are deleted after a time (node/jobs/journal_retention.h), and that the classification of
  *   an instance names the newest case that was selected with it (journal_open_selection()). A function that appends returns after
  *   the rows are on disk.
- * - Seven tables: `instance` (each instance that was received and acknowledged), `classification` (the indexer's decision for each
+ * - Ten tables: `instance` (each instance that was received and acknowledged), `classification` (the indexer's decision for each
  *   instance), `event` (the events of each job), `removal` (instances whose files retention removed), `damage` (instances
- *   whose files differ from the received bytes), `result` (the objects that `reconstructed` events name, each with its job) and
- *   `job_key` (the key that the `opened` event of the first job of a case names).
+ *   whose files differ from the received bytes), `result` (the objects that `reconstructed` events name, each with its job),
+ *   `job_key` (the key that the `opened` event of the first job of a case names), and three that follow from the events and save their
+ *   replay: `open_job`, `settled_job` and `reached`.
  * - Jobs are numbered 1, 2, 3; no number is used again. An instance may belong to several jobs: a revision includes all
  *   instances of the job that it revises, a further result of a case all those of its first job.
  * - A companion is an image that cases need beside their own (a CT image for the attenuation correction). It is joined to a job
@@ -117,6 +118,43 @@ int journal_each_member(struct journal *j, int64_t job,
 			int (*each)(void *ctx, const struct instance_row *row, const char *detail), void *ctx, struct err *err);
 /* Compute the state of a job from its events. JOB_NONE: no such job. */
 int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state, struct err *err);
+
+/* ---- settled jobs: delivered or cleaned, with nothing left to do. A start reads the events of the others only. ---- */
+
+#define JOURNAL_SETTLED_VERSION                                                                                                  \
+	1 /* of what a row says: raise it when another job counts as settled, or a column means another thing */
+
+struct settled_row {
+	int64_t job, seq; /* seq: of its last event */
+	enum job_state state;
+	uint64_t study, series; /* jobs_index_hash() of the key of its case */
+	double done; /* since when it is delivered, or cleaned, s since the epoch; never after the last journal_settle() */
+};
+
+struct reached_row { /* what settled jobs say about a destination, as struct jobs_reached */
+	const char *destination;
+	double reached, sent;
+};
+
+/* Call each() for at most `max` jobs with a number > after that are not settled, in order. */
+int journal_each_open(struct journal *j, int64_t after, int max, int (*each)(void *ctx, int64_t job), void *ctx, struct err *err);
+/* 1: the job is settled; 0: not. ret_row may not be NULL. */
+int journal_find_settled(struct journal *j, int64_t job, struct settled_row *ret_row, struct err *err);
+/* Call each() for every settled job with this hash. */
+enum settled_relation { SETTLED_STUDY, SETTLED_SERIES };
+int journal_each_settled_of(struct journal *j, enum settled_relation relation, uint64_t hash, int (*each)(void *ctx, int64_t job),
+			    void *ctx, struct err *err);
+/* Call each() for every settled job in this state that was done at `until` or before. */
+int journal_each_settled_done(struct journal *j, enum job_state state, double until,
+			      int (*each)(void *ctx, const struct settled_row *row), void *ctx, struct err *err);
+/* Call each() for the `max` settled jobs with the highest numbers, the newest first; -1: for all. */
+int journal_each_settled_newest(struct journal *j, int max, int (*each)(void *ctx, int64_t job), void *ctx, struct err *err);
+int journal_count_settled(struct journal *j, uint64_t *ret_n, struct err *err);
+/* Record n settled jobs and what they say about destinations, in one transaction. A job that has later events than `seq` stays open.
+ * now: times after it become it, because the clock was ahead. 1: done; 0: the journal lacks the tables. */
+int journal_settle(struct journal *j, const struct settled_row *rows, size_t n, const struct reached_row *reached,
+		   size_t n_reached, double now, struct err *err);
+int journal_each_reached(struct journal *j, int (*each)(void *ctx, const struct reached_row *row), void *ctx, struct err *err);
 
 /* Find job and destination of the storage commitment request with this transaction UID. 1: found; 0: not. */
 int journal_find_transaction(struct journal *j, const char *transaction, int64_t *ret_job, char *ret_destination, size_t size,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions shared by the journal's files and private to them: journal.c (database file, statements, instances),
- * journal_events.c (classifications, events), journal_walk.c (reading of many rows, totals), journal_damage.c and journal_delete_case.c. */
+ * journal_events.c (classifications, events), journal_walk.c (reading of many rows, totals), journal_settled.c (which jobs are settled),
+ * journal_damage.c and journal_forget.c. */
 #ifndef TOMONODE_NODE_JOURNAL_INTERNAL_H
 #define TOMONODE_NODE_JOURNAL_INTERNAL_H
 
@@ -19,6 +20,9 @@
 #define JOURNAL_USED_COMPANION(instance_)                                                                                        \
 	" EXISTS (SELECT 1 FROM event m WHERE m.name='companion' AND m.instance=" instance_ " AND m.job<>?1 AND NOT EXISTS"      \
 	" (SELECT 1 FROM event c WHERE c.job=m.job AND c.name='cleaned'))"
+
+/* The columns of struct settled_row. */
+#define SETTLED_ROWS "SELECT job, seq, state, study, series, done FROM settled_job WHERE "
 
 /* Statements that are prepared once per connection. */
 enum journal_query {
@@ -56,6 +60,12 @@ enum journal_query {
 	JOURNAL_FIND_RESULT,
 	JOURNAL_ADD_KEYS,
 	JOURNAL_LATEST_OF_KEY,
+	JOURNAL_FIND_SETTLED,
+	JOURNAL_LAST_OF_JOB,
+	JOURNAL_SETTLE,
+	JOURNAL_SETTLE_OPEN,
+	JOURNAL_SETTLED_CLOCK,
+	JOURNAL_REACHED,
 	JOURNAL_DATA_VERSION,
 	N_JOURNAL_QUERIES,
 };
@@ -70,6 +80,7 @@ struct journal_state_cache {
 struct journal {
 	sqlite3 *db;
 	char path[400];
+	bool settles; /* it has the tables of settled jobs: journal_settled.c */
 	sqlite3_stmt *stmt[N_JOURNAL_QUERIES];
 	struct journal_state_cache state_cache[JOURNAL_STATE_CACHE_SIZE];
 };
@@ -103,6 +114,13 @@ int journal_read(struct journal *j, enum journal_query q, const char *doing, voi
 /* The same, without reading a row. */
 int journal_execute(struct journal *j, enum journal_query q, const char *doing, struct err *err,
 		    const struct journal_value *values, size_t n);
+/* Call each() for every row of a statement until it returns non-zero. The statement is prepared at each call, so that each() may append. */
+int journal_walk(struct journal *j, const char *what, const char *doing, const struct journal_value *values, size_t n,
+		 int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err);
+/* Read the only column of the only row of a statement. */
+int journal_query_int(struct journal *j, const char *query, int64_t *ret_value, struct err *err);
+/* Set j->settles. write: make the tables of settled jobs if one is missing. */
+void journal_settled_open(struct journal *j, bool write);
 /* End a transaction: commit if ret is not negative, else roll back. Returns ret or the error of the commit. */
 int journal_end_transaction(struct journal *j, int ret, struct err *err);
 /* Read the only column of a row into ctx, an int64_t. */

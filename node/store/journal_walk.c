@@ -7,23 +7,28 @@
 /* Of senders that wait in turn, later instances may have a classification already. */
 #define FIRST_WAITING "(SELECT COALESCE(MIN(instance), 9223372036854775807) FROM waiting)"
 
-/* Call each() for every row of a statement with one or two parameters until it returns non-zero. */
-static int walk_rows(struct journal *j, const char *what, const char *doing, int64_t first, int64_t second,
-		     int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
+int journal_walk(struct journal *j, const char *what, const char *doing, const struct journal_value *values, size_t n,
+		 int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
 {
-	const struct journal_value values[] = {NUMBER(first), NUMBER(second)};
 	sqlite3_stmt *s = NULL;
 	int rc = sqlite3_prepare_v2(j->db, what, -1, &s, NULL), ret = 0;
 
 	if (rc != SQLITE_OK)
 		return journal_fail(j, rc, doing, err);
-	journal_bind_values(s, values, (size_t)sqlite3_bind_parameter_count(s));
+	journal_bind_values(s, values, n);
 	while (ret == 0 && (rc = sqlite3_step(s)) == SQLITE_ROW)
 		ret = each(ctx, s);
 	if (ret == 0 && rc != SQLITE_DONE)
 		ret = journal_fail(j, rc, doing, err);
 	sqlite3_finalize(s);
 	return ret < 0 ? ret : 0;
+}
+
+/* The same with one or two parameters. */
+static int walk_rows(struct journal *j, const char *what, const char *doing, int64_t first, int64_t second,
+		     int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err)
+{
+	return journal_walk(j, what, doing, VALUES(NUMBER(first), NUMBER(second)), each, ctx, err);
 }
 
 struct event_reader {

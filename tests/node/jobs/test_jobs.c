@@ -433,35 +433,6 @@ TEST(damage)
 	jobs_clear(&jobs);
 }
 
-/* What is over needs little: it is still found, cleaned, and followed by a revision; what is not over stays whole. */
-TEST(shrunk_when_it_is_over)
-{
-	struct jobs jobs = {0};
-	struct job_view *v = reconstructed(&jobs, 7), *open = reconstructed(&jobs, 8);
-
-	for (int64_t job = 7; job <= 8; job++) {
-		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"pacs\"}");
-		apply(&jobs, job, EVENT_SENT, "{\"destination\":\"ws\"}");
-	}
-	assert_int_equal(jobs_free_lists(&jobs, 1e9), 0); /* sent, but not yet delivered */
-	apply_at(&jobs, 7, EVENT_DELIVERED, "{}", 2000);
-	assert_int_equal(jobs_free_lists(&jobs, 2000), 0);
-	assert_int_equal(jobs_free_lists(&jobs, 2001), 1);
-	assert_int_equal(jobs_free_lists(&jobs, 2001), 0);
-	assert_int_equal(v->n_sends + v->n_objects, 0);
-	assert_null(job_view_find_send(v, "pacs"));
-	assert_int_equal(open->n_sends, 2);
-	assert_string_equal(v->key, "a|b");
-	assert_true(v->finished == 2000);
-	assert_true(retention_is_delivered(v));
-	assert_false(retention_is_delivered(open));
-	apply(&jobs, 8, EVENT_DELIVERED, "{}");
-	assert_true(retention_may_clean(&jobs, v, &(struct retention_rule){1, 0}, 2000 + DAY));
-	apply(&jobs, 7, EVENT_CLEANED, "{}");
-	assert_int_equal(v->state, JOB_CLEANED);
-	jobs_clear(&jobs);
-}
-
 /* A route without destinations is done at once, and never safe to remove. */
 TEST(never_sent_is_never_safe)
 {
@@ -473,7 +444,6 @@ TEST(never_sent_is_never_safe)
 	apply(&jobs, 7, EVENT_STARTED, "{}");
 	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.5"));
 	v = apply(&jobs, 7, EVENT_DELIVERED, "{}");
-	assert_int_equal(jobs_free_lists(&jobs, 1e9), 0);
 	assert_false(retention_is_delivered(v));
 	jobs_clear(&jobs);
 }
