@@ -19,11 +19,13 @@
 struct search {
 	const struct status *s;
 	const struct status_filter *f;
-	char text[FOLDED_SIZE];	     /* that is searched for: case folded, runs of spaces are one; "": any */
-	bool is_uid;		     /* it has only digits and dots */
-	const struct job_view *with; /* a case that has an image of this UID; NULL: none */
-	const struct job_view **list;
+	char text[FOLDED_SIZE];	      /* that is searched for: case folded, runs of spaces are one; "": any */
+	bool is_uid;		      /* it has only digits and dots */
+	const struct job_view *with;  /* a case that has an image of this UID; NULL: none */
+	const struct job_view **list; /* the n cases found, those of an exam together */
 	size_t n;
+	struct status_exam *exams; /* the exams of these cases, that with the newest of them first; other members are not set */
+	size_t n_exams;
 	size_t unread; /* cases whose patient is not known yet */
 };
 
@@ -84,48 +86,59 @@ static int newest_first(const void *a, const void *b)
 	return (x->id < y->id) - (x->id > y->id);
 }
 
-/* Order the found cases by exam, that with the newest case first; in an exam the newest first. Returns false without memory. */
-static bool order_by_exam(struct search *x)
+/* Find the cases of an exam. */
+static void search_exam(struct search *x, const struct status_exam *exam)
 {
-	struct status_exam *exams = malloc((x->n + 1) * sizeof(exams[0]));
-	const struct job_view **cases = malloc((x->n + 1) * sizeof(cases[0]));
-	bool room = exams && cases;
-	size_t n, at = 0;
+	struct status_exam found = {.cases = &x->list[x->n]};
 
-	if (room) {
-		memcpy(cases, x->list, x->n * sizeof(cases[0]));
-		n = status_exams_find(cases, x->n, exams);
-		status_exams_order_newest(exams, n);
-		for (size_t i = 0; i < n; i++) {
-			memcpy(&x->list[at], exams[i].cases, exams[i].n * sizeof(cases[0]));
-			qsort(&x->list[at], exams[i].n, sizeof(cases[0]), newest_first);
-			at += exams[i].n;
-		}
+	for (size_t i = 0; i < exam->n; i++) {
+		const struct job_view *v = exam->cases[i];
+
+		if (!status_filter_matches(x->f, v) || !text_fits(x, v))
+			continue;
+		x->list[x->n++] = v;
+		found.n++;
+		found.newest = v->id > found.newest ? v->id : found.newest;
 	}
-	free(exams);
-	free(cases);
-	return room;
+	if (found.n > 0)
+		x->exams[x->n_exams++] = found;
 }
 
-/* Find the cases, those of an exam together. Returns false if there is no memory for the list. */
+/* Find the cases. Returns false if there is no memory for the list. */
 static bool find_cases(struct search *x, const struct status *s, const struct status_filter *f)
 {
-	const struct jobs *jobs = &s->jobs;
-
-	*x = (struct search){.s = s, .f = f, .list = malloc((jobs->n ? jobs->n : 1) * sizeof(x->list[0]))};
-	if (!x->list)
+	*x = (struct search){.s = s,
+			     .f = f,
+			     .list = malloc((s->jobs.n + 1) * sizeof(x->list[0])),
+			     .exams = malloc((s->n_exams + 1) * sizeof(x->exams[0]))};
+	if (!x->list || !x->exams)
 		return false;
 	fold_text(f->text, x->text);
 	x->is_uid = strchr(x->text, '.') && !x->text[strspn(x->text, "0123456789.")];
 	find_image(x);
-	for (size_t i = jobs->n; i-- > 0;) {
-		const struct job_view *v = jobs->list[i];
-
-		if (status_filter_matches(f, v) && text_fits(x, v))
-			x->list[x->n++] = v;
-	}
+	for (size_t i = 0; i < s->n_exams; i++)
+		search_exam(x, &s->exams[i]);
+	status_exams_order_newest(x->exams, x->n_exams);
 	x->unread = f->text[0] && s->config->status.show_patient ? status_names_unread(&s->names, s) : 0;
-	return order_by_exam(x);
+	return true;
+}
+
+/* Write the cases `from` and following of those found into ret_rows; in an exam the newest first. Returns their number. Only the
+ * exams of these rows are put in order. */
+static size_t take_rows(const struct search *x, size_t from, const struct job_view *ret_rows[ROWS])
+{
+	size_t at = 0, n = 0;
+
+	for (size_t i = 0; i < x->n_exams && n < ROWS; at += x->exams[i++].n) {
+		const struct status_exam *e = &x->exams[i];
+
+		if (at + e->n <= from)
+			continue;
+		qsort(e->cases, e->n, sizeof(e->cases[0]), newest_first);
+		for (size_t k = from > at ? from - at : 0; k < e->n && n < ROWS; k++)
+			ret_rows[n++] = e->cases[k];
+	}
+	return n;
 }
 
 /* ---- the form ---- */
@@ -265,11 +278,12 @@ static void put_found(struct html *h, const struct search *x)
 		html_put(h, "</p>\n");
 	}
 	if (x->n > 0) {
+		const struct job_view *rows[ROWS];
+		size_t n = take_rows(x, (size_t)page * ROWS, rows);
+
 		status_page_table(h, s, "cases", columns, COLUMN_PATIENT + s->config->status.show_patient);
-		for (size_t i = (size_t)page * ROWS; i < x->n && i < ((size_t)page + 1) * ROWS; i++)
-			put_row(h, s, x->list[i],
-				i > (size_t)page * ROWS && x->list[i]->study[0] &&
-					!strcmp(x->list[i]->study, x->list[i - 1]->study));
+		for (size_t i = 0; i < n; i++)
+			put_row(h, s, rows[i], i > 0 && rows[i]->study[0] && !strcmp(rows[i]->study, rows[i - 1]->study));
 		status_page_table_end(h);
 		put_pager(h, s, x->f, page, pages);
 	}
@@ -283,6 +297,7 @@ void status_write_cases(struct html *h, const struct status *s, const struct sta
 
 	if (!find_cases(&x, s, f)) {
 		free(x.list);
+		free(x.exams);
 		h->failed = true;
 		return;
 	}
@@ -292,4 +307,5 @@ void status_write_cases(struct html *h, const struct status *s, const struct sta
 	status_filter_query(f, f->page, query, sizeof(query));
 	status_page_end(h, s, query);
 	free(x.list);
+	free(x.exams);
 }
