@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "node/tools/export_picture.h"
+
 #define OBLIQUE 0.35 /* a component below this part of the length has no letter: less than about 20 degrees */
 
 void plane_letters(const double direction[3], char ret_letters[PLANE_LETTERS])
@@ -62,47 +64,48 @@ static void negate_vector(const double v[3], double ret[3])
 		ret[a] = -v[a];
 }
 
-/* The axes of the volume along the width and the height of a picture. */
-static int axis_of(const struct plane_picture *p, int side)
+/* Set the axes along the width and the height of a picture. */
+static void choose_view(const struct image_series *s, struct plane_picture *p)
 {
-	if (p->axis == 2)
-		return side;
-	return side == 1 ? 2 : p->axis == 0 ? 1 : 0;
+	struct picture_view v = export_picture_view(s, PLANE_STORED);
+
+	for (int plane = PLANE_AXIAL; v.axis[2] != p->axis; plane++)
+		v = export_picture_view(s, (enum picture_plane)plane);
+	for (int a = 0; a < 2; a++) {
+		p->along[a] = v.axis[a];
+		p->reversed[a] = v.reversed[a];
+	}
 }
 
 void plane_picture_plan(const struct image_series *s, int axis, int index, int side, struct plane_picture *ret_picture)
 {
 	const double *directions[3] = {s->across, s->down, s->normal};
 	struct plane_picture p = {.axis = axis, .index = index};
-	int n[2], most = main_axis(s->normal);
+	char(*letters[2][2])[PLANE_LETTERS] = {{&p.left, &p.right}, {&p.top, &p.bottom}};
+	int n[2];
 	double back[3];
 
-	/* with the head, or the front of the patient, at the top */
-	p.upward = axis != 2 && !((most == 2 && s->normal[2] < 0) || (most == 1 && s->normal[1] > 0));
+	choose_view(s, &p);
 	for (int a = 0; a < 2; a++) {
-		int along = axis_of(&p, a);
-
-		n[a] = s->n[along];
-		p.mm[a] = n[a] * s->spacing[along];
+		n[a] = s->n[p.along[a]];
+		p.mm[a] = n[a] * s->spacing[p.along[a]];
 		p.step[a] = (n[a] + side - 1) / side;
+		plane_letters(directions[p.along[a]], *letters[a][!p.reversed[a]]);
+		negate_vector(directions[p.along[a]], back);
+		plane_letters(back, *letters[a][p.reversed[a]]);
 	}
 	p.width = (n[0] + p.step[0] - 1) / p.step[0];
 	p.height = (n[1] + p.step[1] - 1) / p.step[1];
-	plane_letters(directions[axis_of(&p, 0)], p.right);
-	negate_vector(directions[axis_of(&p, 0)], back);
-	plane_letters(back, p.left);
-	plane_letters(directions[axis_of(&p, 1)], p.upward ? p.top : p.bottom);
-	negate_vector(directions[axis_of(&p, 1)], back);
-	plane_letters(back, p.upward ? p.bottom : p.top);
 	*ret_picture = p;
 }
 
 void plane_picture_mark(const struct image_series *s, const int voxel[3], struct plane_picture *p)
 {
-	for (int a = 0; a < 2; a++)
-		p->at[a] = (voxel[axis_of(p, a)] + 0.5) / s->n[axis_of(p, a)];
-	if (p->upward)
-		p->at[1] = 1 - p->at[1];
+	for (int a = 0; a < 2; a++) {
+		p->at[a] = (voxel[p->along[a]] + 0.5) / s->n[p->along[a]];
+		if (p->reversed[a])
+			p->at[a] = 1 - p->at[a];
+	}
 }
 
 /* ---- pixels ---- */
@@ -121,22 +124,25 @@ static void add_value(const struct plane_picture *p, struct making *m, int x, in
 	m->n[i]++;
 }
 
-/* Add what slice k has of a picture. */
+/* Add what slice k has of a picture: the slice itself, or a line of a section. */
 static void add_slice(const struct image_series *s, const struct plane_picture *p, struct making *m, int k, const float *values)
 {
-	int y = p->upward ? s->n[2] - 1 - k : k;
+	int deep = p->along[0] == 2 ? 0 : 1, line = 1 - deep, at[2];
 	size_t columns = (size_t)s->n[0];
 
 	if (p->axis == 2 && k == p->index)
 		for (int j = 0; j < s->n[1]; j++)
 			for (int i = 0; i < s->n[0]; i++)
 				add_value(p, m, i, j, values[(size_t)j * columns + (size_t)i]);
-	if (p->axis == 1)
-		for (int i = 0; i < s->n[0]; i++)
-			add_value(p, m, i, y, values[(size_t)p->index * columns + (size_t)i]);
-	if (p->axis == 0)
-		for (int j = 0; j < s->n[1]; j++)
-			add_value(p, m, j, y, values[(size_t)j * columns + (size_t)p->index]);
+	if (p->axis == 2)
+		return;
+	at[deep] = p->reversed[deep] ? s->n[2] - 1 - k : k;
+	for (int i = 0, n = s->n[p->along[line]]; i < n; i++) {
+		size_t row = (size_t)(p->axis == 1 ? p->index : i), column = (size_t)(p->axis == 1 ? i : p->index);
+
+		at[line] = p->reversed[line] ? n - 1 - i : i;
+		add_value(p, m, at[0], at[1], values[row * columns + column]);
+	}
 }
 
 static void finish_picture(const struct plane_picture *p, const struct making *m, const struct picture_levels *w)

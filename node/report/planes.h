@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Grey pictures of the slices and sections of a volume, for its report.
  *
- * A plane is perpendicular to an axis of the volume. Its picture is in the order of the voxels: from left to right columns, or
- * rows in the section at a fixed column; from top to bottom rows, or slices. The slices of a section go upward, unless that would
- * put the feet or the back of the patient at the top. A picture with more than `side` pixels is reduced: each pixel is the mean
- * of step x step voxels (fewer at the right and lower edge). Its pixels need not be square: a page gives it the size in mm.
+ * A plane is perpendicular to an axis of the volume. A slice is in the order of its voxels: columns from left to right, rows from
+ * top to bottom. A section through the slices is seen as `export --plane` has it (node/tools/export_picture.h): coronal from the
+ * front, sagittal from the patient's left, axial from the feet. A picture with more than `side` pixels is reduced: each pixel is
+ * the mean of step x step voxels (fewer at the right and lower edge). Its pixels need not be square: a page gives it the size in
+ * mm.
  */
 #ifndef TOMONODE_NODE_PLANES_H
 #define TOMONODE_NODE_PLANES_H
@@ -21,7 +22,8 @@ struct plane_picture {
 	double at[2]; /* where the point of plane_picture_mark() is, fractions of the width from the left, of the height from the
 			 top */
 	char left[PLANE_LETTERS], right[PLANE_LETTERS], top[PLANE_LETTERS], bottom[PLANE_LETTERS];
-	bool upward;	     /* slices of a section go upward */
+	int along[2];	     /* axes of the volume along the width and the height */
+	bool reversed[2];    /* their indices decrease to the right, downward */
 	unsigned char *grey; /* [height][width], owned */
 };
 

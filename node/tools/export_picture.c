@@ -18,19 +18,12 @@
 #define BRIGHTEST 0.995 /* fraction of the values that do not become white */
 #define BINS 65536
 
-/* How a picture is cut out of the volume: for columns, rows and slices of the picture the axis of the voxels, and whether the
- * index decreases. */
-struct view {
-	int axis[3];
-	bool reversed[3];
-};
-
 /* Find for each axis of the patient (left, back, head) the nearest one of the voxels; no two have the same. */
-static struct view patient_axes(const struct image_series *s)
+static struct picture_view patient_axes(const struct image_series *s)
 {
 	static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 	const double *axis[3] = {s->across, s->down, s->normal};
-	struct view nearest = {0};
+	struct picture_view nearest = {0};
 	double most = -1;
 
 	for (int o = 0; o < 6; o++) {
@@ -49,11 +42,11 @@ static struct view patient_axes(const struct image_series *s)
 	return nearest;
 }
 
-static struct view view_of(const struct image_series *s, enum picture_plane plane)
+struct picture_view export_picture_view(const struct image_series *s, enum picture_plane plane)
 {
 	/* axes of the patient of columns, rows, slices; rows of coronal and sagittal planes go down, from head to feet */
 	static const int axes[][3] = {{0, 1, 2}, {0, 1, 2}, {0, 2, 1}, {1, 2, 0}};
-	struct view patient = patient_axes(s), v = {{0, 1, 2}, {false}};
+	struct picture_view patient = patient_axes(s), v = {{0, 1, 2}, {false}};
 
 	if (plane == PLANE_STORED)
 		return v;
@@ -68,7 +61,7 @@ static struct view view_of(const struct image_series *s, enum picture_plane plan
 
 static int count_slices(const struct image_series *s, const struct picture_choice *c)
 {
-	struct view v = view_of(s, (enum picture_plane)c->plane);
+	struct picture_view v = export_picture_view(s, (enum picture_plane)c->plane);
 
 	return s->n[v.axis[2]];
 }
@@ -110,7 +103,7 @@ static char *name_picture(const struct picture_choice *c, const char *path, int 
 struct cut {
 	const struct image_series *s;
 	int image; /* from 0 */
-	struct view view;
+	struct picture_view view;
 	float *volume; /* all values of the image; NULL: slices are read when they are needed */
 	float *plane;  /* columns * rows of the view */
 	int columns, rows, slices;
@@ -386,7 +379,7 @@ static int write_slices(struct cut *c, const struct picture_choice *choice, cons
 int export_pictures(const struct image_series *s, const struct picture_choice *choice, const char *path,
 		    struct picture_report *ret_report, struct err *err)
 {
-	struct view v = view_of(s, (enum picture_plane)choice->plane);
+	struct picture_view v = export_picture_view(s, (enum picture_plane)choice->plane);
 	struct cut c = {.s = s,
 			.image = choice->image - 1,
 			.view = v,

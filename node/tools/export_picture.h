@@ -15,6 +15,14 @@
 #include "node/tools/image_series.h"
 
 enum picture_plane { PLANE_STORED, PLANE_AXIAL, PLANE_CORONAL, PLANE_SAGITTAL };
+/* How a picture is cut out of the volume: for its columns, its rows and the planes the axis of the voxels, and whether the index
+ * decreases. */
+struct picture_view {
+	int axis[3];
+	bool reversed[3];
+};
+struct picture_view export_picture_view(const struct image_series *s, enum picture_plane plane);
+
 /* AUTO: the window of the objects (tomosynthesis, CT); of PET from 0 to what node/tools/series_window.h finds; of CT without
  * window the range of most values: from the 2nd to the 99.5th percentile of the image, or of the projection. FULL: from the
  * smallest to the largest value. */

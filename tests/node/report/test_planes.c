@@ -114,9 +114,56 @@ TEST(test_directions)
 
 	s->normal[2] = -1; /* slices toward the feet: downward */
 	plane_picture_plan(s, 1, 1, 512, &p);
-	assert_false(p.upward);
+	assert_false(p.reversed[1]);
 	assert_string_equal(p.top, "H");
 	assert_string_equal(p.bottom, "F");
+	image_series_close(s);
+}
+
+/* A breast: columns to the front, rows to the right, slices to the head. Its slices stay, its sections are seen as in `export`. */
+TEST(test_convention)
+{
+	struct image_series *s = counted();
+	struct plane_picture p;
+
+	for (int a = 0; a < 3; a++) {
+		s->across[a] = a == 1 ? -1 : 0;
+		s->down[a] = a == 0 ? -1 : 0;
+	}
+	p = picture(s, 2, 1, 512, &window);
+	assert_string_equal(p.left, "P");
+	assert_string_equal(p.top, "L");
+	plane_pictures_clear(&p, 1);
+	p = picture(s, 1, 3, 512, &window); /* sagittal, from the patient's left */
+	assert_string_equal(p.left, "A");
+	assert_string_equal(p.right, "P");
+	assert_string_equal(p.top, "H");
+	for (int k = 0; k < 3; k++)
+		for (int i = 0; i < 5; i++)
+			assert_int_equal(p.grey[5 * (2 - k) + 4 - i], i + 30 + 50 * k);
+	plane_picture_mark(s, (const int[3]){4, 3, 0}, &p);
+	assert_near(p.at[0], 0.1, 1e-9);
+	plane_pictures_clear(&p, 1);
+	p = picture(s, 0, 4, 512, &window); /* coronal, from the front */
+	assert_string_equal(p.left, "R");
+	assert_string_equal(p.right, "L");
+	for (int k = 0; k < 3; k++)
+		for (int j = 0; j < 4; j++)
+			assert_int_equal(p.grey[4 * (2 - k) + 3 - j], 4 + 10 * j + 50 * k);
+	plane_pictures_clear(&p, 1);
+	for (int a = 0; a < 3; a++) { /* stored coronal: the section at a column is turned */
+		s->across[a] = a == 0;
+		s->down[a] = a == 2 ? -1 : 0;
+		s->normal[a] = a == 1;
+	}
+	p = picture(s, 0, 4, 512, &window);
+	assert_int_equal(p.width, 3);
+	assert_string_equal(p.left, "A");
+	assert_string_equal(p.top, "H");
+	for (int k = 0; k < 3; k++)
+		for (int j = 0; j < 4; j++)
+			assert_int_equal(p.grey[3 * j + k], 4 + 10 * j + 50 * k);
+	plane_pictures_clear(&p, 1);
 	image_series_close(s);
 }
 

@@ -121,15 +121,17 @@ def same(pixels, expected, what, slack=1.0):
     check(worst <= slack, f"{what}: a pixel differs by {worst}")
 
 
-def compare(report, values, window, inverse=False):
-    """values [slice, row, column], slices upward. Every picture of the report."""
+def compare(report, values, window, inverse=False, breast=False):
+    """values [slice, row, column], slices upward; breast: columns to the front, rows to the right, so that sections are mirrored. Every
+    picture of the report."""
     n = values.shape
     middle = [n[0] // 2, n[1] // 2, n[2] // 2]
     column, row, k = (int(v) - 1 for v in re.search(r"Column (\d+), row (\d+), slice (\d+) \(patient",
                                                     report.text).groups())
     expected = []
     for at in (middle, [k, row, column]):
-        expected += [values[at[0]], values[::-1, at[1]], values[::-1, :, at[2]]]
+        across = -1 if breast else 1
+        expected += [values[at[0]], values[::-1, at[1], ::across], values[::-1, ::across, at[2]]]
     for (name, pixels), plane in zip(report.pictures[:6], expected):
         same(pixels, grey(reduced(plane, 512), *window, inverse), name)
     slices = report.pictures[6:]
@@ -232,10 +234,10 @@ def test_of_a_tomosynthesis(folder):
     window = [float(mapping.RealWorldValueSlope) * v + float(mapping.RealWorldValueIntercept)
               for v in (c - 0.5 - (w - 1) / 2, c - 0.5 + (w - 1) / 2)]
     check(np.allclose(window_of(report), window, rtol=1e-3), f"window {window_of(report)}, in the object {window}")
-    column, row, k = compare(report, values, window)
+    column, row, k = compare(report, values, window, breast=True)
     spacing = [float(v) for v in shared.PixelMeasuresSequence[0].PixelSpacing]
     scale_bars(report, [values.shape[2] * spacing[1], values.shape[2] * spacing[1], values.shape[1] * spacing[0]])
-    check(letters(report)[0] == ("L", "P", "A", "R") and letters(report)[1] == ("H", "P", "A", "F"),
+    check(letters(report)[0] == ("L", "P", "A", "R") and letters(report)[1] == ("H", "A", "P", "F"),
           f"directions {letters(report)[:3]}")
     check("1/mm" in report.row("Values") and report.row("Side") == "L" and report.row("View") == "cranio-caudal",
           "facts")
