@@ -174,6 +174,7 @@ int case_read_facts(const char *path, struct case_facts *ret_facts, struct err *
 		dicom_get_text(dicom_root(file), TAG_PATIENT_ID, f.patient, sizeof(f.patient),
 			       NULL); /* an invalid Patient ID counts as missing */
 		dicom_get_text(dicom_root(file), TAG_ACCESSION_NUMBER, f.accession, sizeof(f.accession), NULL);
+		dicom_get_int(dicom_root(file), TAG_INSTANCE_NUMBER, 0, &f.number, NULL);
 		patient_read(dicom_root(file), NULL, &f.identity);
 		rc = recognise_kind(file, &f, err);
 		f.acquired = read_acquired(dicom_root(file));

@@ -23,6 +23,7 @@ struct case_facts {
 	struct patient_identity identity; /* digests without a key, for comparisons */
 	char study[DICOM_UID_SIZE], series[DICOM_UID_SIZE], frame_of_reference[DICOM_UID_SIZE];
 	char laterality[4], view[8];
+	long number;	  /* Instance Number, by which persons know an image; 0: not in the header */
 	long expected;	  /* number of instances of the complete case; 0: not in the header */
 	bool whole_study; /* the case is all such instances of the study: series and frame of reference are not in its key */
 	char lacks[40];	  /* what the case lacks as long as it has only this instance; "": not known */

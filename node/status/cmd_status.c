@@ -270,14 +270,19 @@ static const char *person_of(const struct status_request *q)
 	return q->person.name[0] ? q->person.name : "its user";
 }
 
-/* Has the page what it must show before a person says that it is one patient? */
-static bool headers_shown(const struct reporter *r, const struct job_view *v)
+/* Are the patients those that the page showed when the person said that they are one? */
+static bool headers_shown(const struct reporter *r, const struct job_view *v, const char *seen)
 {
 	const struct status_name *of[PATIENTS_NAMED_MAX];
 	struct patients_named named;
+	bool shown = r->process.config->status.show_patient;
+	char now[STATUS_SEEN_SIZE];
 
-	return patients_named(r->process.journal, &r->status.jobs, v, &named) &&
-	       (!r->process.config->status.show_patient || status_names_headers(&r->status.names, v, &named, of));
+	if (!patients_named(r->process.journal, &r->status.jobs, v, &named) ||
+	    (shown && !status_names_headers(&r->status.names, v, &named, of)))
+		return false;
+	status_names_seen(&named, shown ? of : NULL, now);
+	return !strcmp(seen, now);
 }
 
 static int action_detail(struct reporter *r, const struct status_request *q, const struct job_view *v, json_t **ret_detail,
@@ -286,8 +291,8 @@ static int action_detail(struct reporter *r, const struct status_request *q, con
 	const char *who = q->person.name;
 	char reason[160];
 
-	if (q->page == STATUS_SAME && !headers_shown(r, v))
-		return err_set(err, ESTALE, "the headers of case %lld are being read: look at its patients first",
+	if (q->page == STATUS_SAME && !headers_shown(r, v, q->choice))
+		return err_set(err, ESTALE, "the patients of case %lld are not those that the page showed: look at them again",
 			       (long long)v->id);
 	if (q->page == STATUS_SAME)
 		return patients_statement(r->process.journal, v, NULL, v->members.as_is, "on the status page", person_of(q),

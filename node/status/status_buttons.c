@@ -10,18 +10,16 @@
 #include "node/jobs/patients.h"
 #include "node/status/status_internal.h"
 
-/* number: of a sweep; 0: the button is of no sweep. */
-static void put_button(struct html *h, const struct status *s, const struct job_view *v, const char *what, int number,
-		       const char *word, const char *class, const char *token)
+/* field: a further one of the form, with its value; NULL: there is none. */
+static void put_button(struct html *h, const struct status *s, const struct job_view *v, const char *what, const char *field,
+		       const char *value, const char *word, const char *class, const char *token)
 {
-	char id[32];
-
-	snprintf(id, sizeof(id), number ? "%s-%d" : "%s", what, number);
 	html_printf(h, "<form method=\"post\" action=\"/jobs/%lld/%s\"><input type=\"hidden\" name=\"token\" value=\"%s\">",
 		    (long long)v->id, what, token);
-	if (number)
-		html_printf(h, "<input type=\"hidden\" name=\"sweep\" value=\"%d\">", number);
-	html_printf(h, "<button class=\"%s\" id=\"b-%lld-%s\">%s", class, (long long)v->id, id, word);
+	if (field)
+		html_printf(h, "<input type=\"hidden\" name=\"%s\" value=\"%s\">", field, value);
+	html_printf(h, "<button class=\"%s\" id=\"b-%lld-%s%s\">%s", class, (long long)v->id, what,
+		    field && !strcmp(field, "sweep") ? value : "", word);
 	status_page_hidden_case(h, s, v);
 	html_put(h, "</button></form>");
 }
@@ -30,7 +28,7 @@ static void sweep_buttons(struct html *h, const struct status *s, const struct j
 			  const char *token)
 {
 	const struct job_view *chosen = case_sweep_chosen(&s->jobs, v);
-	char text[160], translated[200], word[240];
+	char text[160], translated[200], word[240], number[16];
 
 	for (int i = 1; i <= sweeps->n; i++) {
 		if (chosen && chosen->sweep == i)
@@ -38,7 +36,8 @@ static void sweep_buttons(struct html *h, const struct status *s, const struct j
 		case_sweep_text(sweeps, i, text, sizeof(text));
 		snprintf(word, sizeof(word), say(s->language, "Reconstruct %s"),
 			 say_sentence(s->language, text, translated, sizeof(translated)));
-		put_button(h, s, v, "sweep", i, word, "plain", token);
+		snprintf(number, sizeof(number), "%d", i);
+		put_button(h, s, v, "sweep", "sweep", number, word, "plain", token);
 	}
 }
 
@@ -83,8 +82,8 @@ static void put_patients(struct html *h, const struct status *s, const struct jo
 	status_page_table_end(h);
 }
 
-/* Return true if everything is shown that a person must know to say that it is one patient. */
-static bool put_headers(struct html *h, const struct status *s, const struct job_view *v)
+/* Return true if everything is shown that a person must know to say that it is one patient; ret_seen: its digest. */
+static bool put_headers(struct html *h, const struct status *s, const struct job_view *v, char ret_seen[STATUS_SEEN_SIZE])
 {
 	const struct status_name *of[PATIENTS_NAMED_MAX];
 	struct patients_named named;
@@ -119,18 +118,21 @@ static bool put_headers(struct html *h, const struct status *s, const struct job
 			    of[0]->name[0] ? of[0]->name : say(in, "no name"), of[0]->id[0] ? of[0]->id : "-");
 		html_put(h, "</p>");
 	}
+	status_names_seen(&named, shown ? of : NULL, ret_seen);
 	return true;
 }
 
 /* Asks twice: it decides whose result it is. */
 static void same_patient_button(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
+	char seen[STATUS_SEEN_SIZE];
+
 	html_printf(h, "<details class=\"asked\" id=\"ds-%lld\"><summary id=\"ss-%lld\">%s", (long long)v->id, (long long)v->id,
 		    say(s->language, "It is the same patient…"));
 	status_page_hidden_case(h, s, v);
 	html_put(h, "</summary>");
-	if (put_headers(h, s, v))
-		put_button(h, s, v, "same-patient", 0, say(s->language, job_hint_same_patient(v)), "danger", token);
+	if (put_headers(h, s, v, seen))
+		put_button(h, s, v, "same-patient", "seen", seen, say(s->language, job_hint_same_patient(v)), "danger", token);
 	html_put(h, "</details>");
 }
 
@@ -140,7 +142,7 @@ static void cancel_button(struct html *h, const struct status *s, const struct j
 		    say(s->language, "Cancel…"));
 	status_page_hidden_case(h, s, v);
 	html_printf(h, "</summary><p>%s</p>", say(s->language, "The case is cancelled, its images are kept."));
-	put_button(h, s, v, "cancel", 0, say(s->language, "Cancel the case"), "danger", token);
+	put_button(h, s, v, "cancel", NULL, "", say(s->language, "Cancel the case"), "danger", token);
 	html_put(h, "</details>");
 }
 
@@ -177,8 +179,8 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 		else if (buttons[i].page == STATUS_SAME)
 			same_patient_button(h, s, v, token);
 		else
-			put_button(h, s, v, buttons[i].what, 0, say(s->language, buttons[i].word), first ? "first" : "plain",
-				   token);
+			put_button(h, s, v, buttons[i].what, NULL, "", say(s->language, buttons[i].word),
+				   first ? "first" : "plain", token);
 	}
 	html_put(h, any ? "</div>" : "");
 }

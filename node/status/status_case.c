@@ -17,9 +17,10 @@
 #define LOG_LINES 300 /* maximum number of events shown as log lines: the newest */
 
 /* Write the most important members of an event's detail. */
-static void event_remark(struct html *h, const json_t *detail)
+static void event_remark(struct html *h, const struct status *s, const struct job_view *v, const json_t *detail)
 {
 	static const char *const keys[] = {"reason", "why", "protocol", "destination", "status", "device", "warnings", "omitted"};
+	char named[4096];
 	bool first = true;
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -30,7 +31,9 @@ static void event_remark(struct html *h, const json_t *detail)
 		html_put(h, first ? "" : ", ");
 		if (!strcmp(keys[i], "status"))
 			html_put(h, "status ");
-		html_text(h, text);
+		snprintf(named, sizeof(named), "%s", text);
+		status_page_name_images(s, v, named, sizeof(named));
+		html_text(h, named);
 		first = false;
 	}
 }
@@ -60,8 +63,7 @@ static void end_table(struct html *h)
 	html_put(h, "</details></section>\n");
 }
 
-/* again: the case was opened by a request, not by an image */
-static void put_events(struct html *h, const struct status *s, const json_t *list, bool again)
+static void put_events(struct html *h, const struct status *s, const struct job_view *v, const json_t *list)
 {
 	static const char *const columns[] = {"When", "What", "More"};
 	size_t n = json_array_size(list), run;
@@ -76,7 +78,7 @@ static void put_events(struct html *h, const struct status *s, const json_t *lis
 		run = job_report_run(list, i);
 		if (run == 0)
 			continue;
-		if (again && !strcmp(name, "opened"))
+		if (v->other.redo_of > 0 && !strcmp(name, "opened")) /* by a request, not by an image */
 			word = "Requested";
 		else if (job_event_parse(name, &event) == 0)
 			word = status_text_event(event);
@@ -87,7 +89,7 @@ static void put_events(struct html *h, const struct status *s, const json_t *lis
 		if (job_report_repeats(e))
 			html_printf(h, "%zu", run);
 		else
-			event_remark(h, json_object_get(e, "detail"));
+			event_remark(h, s, v, json_object_get(e, "detail"));
 		html_put(h, "</td></tr>\n");
 	}
 	end_table(h);
@@ -398,7 +400,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 	html_put(h, "</div></section>\n");
 	put_slices(h, s, v, list);
 	put_sends(h, s, v);
-	put_events(h, s, list, v->other.redo_of > 0);
+	put_events(h, s, v, list);
 	put_facts(h, s, job_report_facts(list));
 	put_stages(h, s, times);
 	log_lines(h, s, v->id, list);

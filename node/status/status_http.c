@@ -257,7 +257,10 @@ static const char *why_not(struct http *s, struct MHD_Connection *c, const struc
 {
 	const char *site = header_of(c, "Sec-Fetch-Site"), *type = header_of(c, "Content-Type");
 	const char *token = token_of(s, q->person.name);
-	const char *field = to->page == STATUS_REDO ? "protocol" : to->page == STATUS_SWEEP ? "sweep" : NULL;
+	const char *field = to->page == STATUS_REDO    ? "protocol"
+			    : to->page == STATUS_SWEEP ? "sweep"
+			    : to->page == STATUS_SAME  ? "seen"
+						       : NULL;
 
 	if (!status_request_origin_allowed(header_of(c, "Origin"), header_of(c, "Host")) ||
 	    (site && strcmp(site, "same-origin") != 0))

@@ -26,6 +26,8 @@ void status_page_table_end(struct html *h);
 #define STATUS_CELL(content) "<td role=\"cell\" data-label=\"%s\">" content "</td>"
 /* A badge as part of a format; its texts are status_text_tone() and a word. */
 #define STATUS_BADGE "<span class=\"badge %s\">%s</span>"
+/* Replace the names of files of a case's images in a text by what persons know the images by: their numbers. */
+void status_page_name_images(const struct status *s, const struct job_view *v, char *text, size_t size);
 void status_page_picture(struct html *h, const struct status *s, const struct job_view *v, int side);
 /* Write number of images, sender, time and protocol; patient: the patient's name, too, if the configuration
  * allows it. */

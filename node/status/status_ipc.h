@@ -29,7 +29,8 @@ enum status_type {
 struct status_request {
 	enum status_page page;
 	int64_t job, number;	       /* number: STATUS_SLICE: a slice; STATUS_COMPARE: the other case; otherwise 0 */
-	char choice[CONFIG_NAME_SIZE]; /* STATUS_REDO: the protocol; STATUS_SWEEP: the number of a sweep */
+	char choice[CONFIG_NAME_SIZE]; /* STATUS_REDO: the protocol; STATUS_SWEEP: the number of a sweep; STATUS_SAME:
+					  status_names_seen() */
 	struct status_filter filter;   /* STATUS_CASES: which ones */
 	char token[STATUS_TOKEN_SIZE]; /* to be put into the page's forms */
 	enum language language;	       /* of the reply, if it is a page */

@@ -126,6 +126,22 @@ static void stop_process(struct status_names *names)
 	names->n_pending = 0;
 }
 
+void status_names_seen(const struct patients_named *named, const struct status_name *const *of, char ret[STATUS_SEEN_SIZE])
+{
+	static const char key[] = "what was seen";
+	uint8_t mac[32] = {named->more};
+
+	for (size_t i = 0; i < named->n; i++) { /* a file is of one image for ever */
+		dicom_hmac_sha256(mac, sizeof(mac), named->list[i].file, strlen(named->list[i].file), mac);
+		if (of)
+			dicom_hmac_sha256(mac, sizeof(mac), of[i]->name, sizeof(*of[i]) - offsetof(struct status_name, name),
+					  mac);
+	}
+	dicom_hmac_sha256(key, sizeof(key), mac, sizeof(mac), mac);
+	for (int i = 0; i < (STATUS_SEEN_SIZE - 1) / 2; i++)
+		snprintf(ret + 2 * i, 3, "%02x", mac[i]);
+}
+
 void status_names_end(struct status_names *names)
 {
 	names->n_pending = 0;

@@ -51,6 +51,11 @@ size_t status_names_unread(const struct status_names *names, const struct status
 const struct status_name *status_names_find(const struct status_names *names, int64_t job); /* NULL: not known (yet) */
 /* Find the patient of a case: of the image whose header its result has, if a person chose one; else of its first image. */
 const struct status_name *status_names_of(const struct status_names *names, const struct job_view *v);
+#define STATUS_SEEN_SIZE 33
+
+/* Write a digest of what a person sees who is asked whether these are one patient. of: their headers, which are shown; NULL: they are
+ * not. */
+void status_names_seen(const struct patients_named *named, const struct status_name *const *of, char ret[STATUS_SEEN_SIZE]);
 /* Find the headers of the patients that a case is held for. false: not all are read yet. */
 bool status_names_headers(const struct status_names *names, const struct job_view *v, const struct patients_named *named,
 			  const struct status_name *ret[PATIENTS_NAMED_MAX]);

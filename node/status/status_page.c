@@ -6,10 +6,13 @@
  * - A section or case keeps its id between updates: script, focus and opened details depend on it.
  * - The page contains no style and no script itself: the Content-Security-Policy forbids them.
  */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "node/base/folder.h"
+#include "node/base/json_get.h"
 #include "node/base/sentence.h"
 #include "node/base/time_text.h"
 #include "node/base/version.h"
@@ -205,6 +208,52 @@ static void put_sends(struct html *h, const struct status *s, const struct job_v
 	html_put(h, any ? "</ul>" : "");
 }
 
+struct naming {
+	enum language in;
+	char *text;
+	size_t size;
+	long arrived; /* images so far */
+};
+
+static int name_image(void *ctx, const struct instance_row *row, const char *text)
+{
+	static const char folder[] = "instances/";
+	const size_t n_folder = sizeof(folder) - 1;
+	struct naming *c = ctx;
+	const char *name = file_name(row->file);
+	json_t *detail = json_loads(text ? text : "", 0, NULL);
+	long number = (long)json_get_integer(detail, "number");
+	char words[80], *at;
+	size_t n;
+
+	json_decref(detail);
+	c->arrived += !row->companion;
+	if (number > 0)
+		snprintf(words, sizeof(words), say(c->in, "image %ld"), number);
+	else
+		snprintf(words, sizeof(words), say(c->in, "the image that came as number %ld"), c->arrived);
+	while ((at = strstr(c->text, name))) {
+		n = strlen(name);
+		if (at - c->text >= (ptrdiff_t)n_folder && !strncmp(at - n_folder, folder, n_folder)) {
+			at -= n_folder;
+			n += n_folder;
+		}
+		if (strlen(c->text) - n + strlen(words) >= c->size)
+			break;
+		memmove(at + strlen(words), at + n, strlen(at + n) + 1);
+		memcpy(at, words, strlen(words));
+	}
+	return 0;
+}
+
+void status_page_name_images(const struct status *s, const struct job_view *v, char *text, size_t size)
+{
+	struct naming c = {s->language, text, size, 0};
+
+	if (s->journal && strstr(text, ".dcm"))
+		journal_each_member(s->journal, v->id, name_image, &c, NULL);
+}
+
 void status_page_sweeps(const struct status *s, const struct job_view *v, struct exposures *ret_sweeps)
 {
 	if (!s->journal || !v->reason[0] || case_sweeps_find(s->journal, v, false, ret_sweeps, NULL) <= 0)
@@ -252,6 +301,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 		html_printf(h, say(s->language, "Images of case %lld"), (long long)v->id);
 		html_put(h, "\"></progress></div>");
 	}
+	status_page_name_images(s, v, sentence, sizeof(sentence));
 	if (sentence[0]) {
 		html_printf(h, "<p class=\"sentence%s\">%s</p>", tone == TONE_BAD || tone == TONE_WARN ? " emphasized" : "",
 			    sentence);
@@ -287,6 +337,7 @@ void status_page_viewer(struct html *h, const struct status *s, const struct job
 void status_page_warnings(struct html *h, const struct status *s, const struct job_view *v, bool folded)
 {
 	const char *at = v->warnings;
+	char text[4096]; /* as many bytes as a report has (node/reconstruct/reconstruct.h) */
 	size_t n, count = 0;
 
 	for (; at && (at = sentence_next(at, &n)); at += n)
@@ -302,7 +353,9 @@ void status_page_warnings(struct html *h, const struct status *s, const struct j
 	else
 		html_printf(h, say(s->language, count == 1 ? "%zu standing warning" : "%zu standing warnings"), count);
 	html_put(h, folded ? "</summary><ul lang=\"en\">" : "</h2><ul lang=\"en\">");
-	html_sentences(h, v->warnings);
+	snprintf(text, sizeof(text), "%s", v->warnings);
+	status_page_name_images(s, v, text, sizeof(text));
+	html_sentences(h, text);
 	html_put(h, folded ? "</ul></details>" : "</ul></div>");
 }
 

@@ -123,6 +123,8 @@ static json_t *member_facts(const struct indexer *x, const struct instance_row *
 			   "identity", identity);
 	if (detail && f->lacks[0])
 		json_object_set_new(detail, "lacks", json_string(f->lacks));
+	if (detail && f->number > 0)
+		json_object_set_new(detail, "number", json_integer((json_int_t)f->number));
 	if (detail)
 		add_exposure(detail, &f->exposure);
 	if (detail && usual > 0)

@@ -284,7 +284,7 @@ CASES = [
     ("an action by another name of its method", lambda stage: said(stage, talk(stage, get(
         f"/jobs/{stage.held}/cancel".encode(), b"X-HTTP-Method-Override: POST"))), "405", "HTTP method"),
     ("an action on a delivered case", acts("/jobs/{delivered}/as-is"), "409", "^409"),
-    ("a statement about a case of one patient", acts("/jobs/{held}/same-patient"), "409", "^409"),
+    ("a statement about a case of one patient", acts("/jobs/{held}/same-patient", "token={token}&seen=0"), "409", "^409"),
     ("an action on a case that does not exist", acts("/jobs/777777/cancel"), "404", "^404"),
     ("an action on case -1", acts("/jobs/-1/cancel"), "404", NOT_FOUND),
     ("an action on case 0", acts("/jobs/0/cancel"), "404", NOT_FOUND),

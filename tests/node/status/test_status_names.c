@@ -159,7 +159,7 @@ static bool asks(const struct status *s, const struct job_view *v, const char *t
 	struct html h = {0};
 	bool found;
 
-	status_page_buttons(&h, s, v, "0");
+	status_page_buttons(&h, s, v, &(struct exposures){.n = 0}, "0");
 	found = h.text && strstr(h.text, text);
 	free(h.text);
 	return found;

@@ -132,7 +132,7 @@ def test_answers(folder, things):
     for path, at, code in (("as-is", done, 409), ("same-patient", held, 409), ("cancel", 777777, 404),
                            ("cancel", held, 303), ("cancel", held, 409),
                            ("retry", held, 303), ("redo", done, 303)):
-        answer = ask(n, f"/jobs/{at}/{path}", "POST", who, form + ("&protocol=quick" if path == "redo" else ""))
+        answer = ask(n, f"/jobs/{at}/{path}", "POST", who, form + {"redo": "&protocol=quick", "same-patient": "&seen=0"}.get(path, ""))
         check(answer[0] == code, f"{path} of {at}: {answer[0]}, not {code}: {answer[1][-400:]}")
         interface.judge("POST", f"/jobs/{{id}}/{path}", answer)
     query = {p["name"]: p for p in interface.operations()["GET", "/cases"]["parameters"] if "name" in p}

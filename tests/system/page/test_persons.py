@@ -116,7 +116,7 @@ def test_roles(folder, things):
     check(ask(n, f"/jobs/{job}/cancel", "POST", person("<i>p3", "physicist"), form)[0] == 403,
           "a form of another person")
     check(ask(n, f"/jobs/{job}/cancel", "POST", person("<i>p2", "ward"), form)[0] == 403, "who has lost the group")
-    check(ask(n, f"/jobs/{job}/same-patient", "POST", person("<i>p3", "physicist"), f"token={token(pages[3])}")[0]
+    check(ask(n, f"/jobs/{job}/same-patient", "POST", person("<i>p3", "physicist"), f"token={token(pages[3])}&seen=0")[0]
           == 409, "nothing to state")
     check(ask(n, f"/jobs/{job}/cancel", "POST", person("<i>p2", "radiographer"), form)[0] == 303, "cancel")
     cancelled, = n.events(job, "cancel")
