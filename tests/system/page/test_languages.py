@@ -79,7 +79,7 @@ def test_problems(folder, things):
         ds.save_as(path)
     h.send(n.port, other)
     for language, words in (("de", ("Ergebnisse können nicht an pacs gesendet werden: ", "1 Fall wartet darauf; der Knoten", "Prüfen Sie es mit tomonode test-peer pacs.",
-                                    "Die Kopfdaten nennen verschiedene Patienten: Patient ID (0010,0020) unterscheidet sich zwischen Bild 1 und Bild 3.")),
+                                    "Die Kopfdaten nennen verschiedene Patienten: Patient ID (0010,0020) unterscheidet sich zwischen Bild ")),
                             ("es", ("No se pueden enviar resultados a pacs: ", "1 caso espera", "Las cabeceras nombran pacientes distintos: ")),
                             ("pt", ("Os resultados não podem ser enviados para pacs: ", "1 caso aguarda", "Os cabeçalhos indicam pacientes diferentes: "))):
         wait_for(words, lambda language=language, words=words: all(
