@@ -441,24 +441,6 @@ static int check_header(const struct recon *r)
 	return found ? -1 : options_fail(&r->o, CODE_NOT_FOUND, "--header %s: no case has this file", r->header);
 }
 
-/* Is the size of the voxels that of the program's own protocol? Then it may follow the data. */
-static bool has_default_voxels(const struct recon *r, const struct protocol_conf *p)
-{
-	const struct protocol_conf *own;
-	struct config *config = NULL;
-	struct err ignored = {0};
-	bool same = config_load(NULL, NULL, NULL, &config, &ignored) == 0;
-
-	for (int i = 0; same && i < r->recipe.n; i++)
-		same = !sets_key(r->recipe.assignments[i], "matrix") && !sets_key(r->recipe.assignments[i], "voxel");
-	for (int i = 0; same && i < r->n_assignments; i++)
-		same = !sets_key(r->assignments[i], "matrix") && !sets_key(r->assignments[i], "voxel");
-	own = same ? config_protocol(config, p->name) : NULL;
-	same = own && own->kind == p->kind && own->pet.matrix == p->pet.matrix && own->pet.voxel == p->pet.voxel;
-	config_free(config);
-	return same;
-}
-
 /* Write what differs from the protocol of the configuration. A table of time marks replaces the signal. */
 static void describe_changes(const struct recon *r, const struct protocol_conf *p, char *ret_text, size_t size)
 {
@@ -494,7 +476,6 @@ static int reconstruct_one(struct recon *r, const struct case_files *c, struct d
 		*err = r->why[kind_id(c->kind)];
 		return -err->code;
 	}
-	decision.fit_voxels = has_default_voxels(r, p);
 	decision.place.outside = r->outside;
 	decision.steps = r->steps.fd >= 0 ? &r->steps.runner : NULL;
 	describe_changes(r, p, decision.place.changed, sizeof(decision.place.changed));

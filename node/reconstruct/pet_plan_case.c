@@ -23,24 +23,30 @@ static size_t bytes_beside_session(const struct pet_work *w)
 	       (w->s->images.of == PET_BEDS ? case_beds_bytes(&w->beds) : frames);
 }
 
-/* Where it is allowed, make voxels as large as radial bins if they are so small that the result would warn. */
+void pet_work_keep_matrix(struct pet_work *w)
+{
+	if (w->base.protocol->pet.matrix == 0)
+		pet_work_own_protocol(w)->matrix = w->plan.grid.n[0];
+}
+
+/* If the protocol leaves the matrix to the data, make voxels that would be much smaller than radial bins as large as these. */
 static int fit_voxels(struct pet_work *w, struct err *err)
 {
-	int before = w->plan.grid.n[0], matrix;
-	struct pet_protocol *p;
+	const struct pet_protocol *of = &w->base.protocol->pet;
+	int usual = w->plan.grid.n[0], matrix;
 	double bin;
 
-	matrix = w->base.decision->fit_voxels ? pet_result_matrix(w->s, &w->base.protocol->pet, &w->plan, &bin) : 0;
-	if (matrix == 0)
+	matrix = of->matrix == 0 && of->voxel == 0 ? pet_result_matrix(w->s, of, &w->plan, &bin) : 0;
+	if (matrix == 0) {
+		pet_work_keep_matrix(w);
 		return 0;
-	p = pet_work_own_protocol(w);
-	p->matrix = matrix;
-	p->voxel = 0;
+	}
+	pet_work_own_protocol(w)->matrix = matrix;
 	snprintf(w->fitted, sizeof(w->fitted),
-		 "The matrix was chosen by the data: %d, for voxels like the radial bins (%.3g mm); --set matrix=%d makes that "
-		 "of the protocol.",
-		 p->matrix, bin, before);
-	return pet_plan(p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
+		 "The matrix was chosen by the data: %d, for voxels like the radial bins (%.3g mm); matrix=%d in the "
+		 "protocol makes smaller ones.",
+		 matrix, bin, usual);
+	return pet_plan(&w->base.protocol->pet, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
 }
 
 /* Plan once for the grid, and again with the memory of its volumes. */
@@ -85,7 +91,7 @@ int pet_work_reserve(struct pet_work *w, struct err *err)
 	int rc;
 
 	all.n[2] = w->s->images.of == PET_BEDS ? w->beds.join.grid.n[2] : all.n[2] * w->n_frames;
-	rc = reconstruct_check_size(base, &all, NULL, err); /* the protocol always has `matrix` */
+	rc = reconstruct_check_size(base, &all, NULL, err); /* a matrix that follows the data is smaller than the usual one */
 	if (rc == 0)
 		rc = reconstruct_reserve_memory(base, pet_work_bytes_device(w), w->plan.bytes.host + bytes_beside_session(w),
 						bytes_kept(w), err);

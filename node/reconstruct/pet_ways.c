@@ -110,6 +110,7 @@ static int plan_events(struct pet_work *w, struct err *err)
 	sinogram_choose_frame(w->s, 0);
 	if (rc < 0)
 		return rc;
+	pet_work_keep_matrix(w);
 	w->bytes_data = sinogram_list_report(w->s)->bytes + (w->n_frames > 1 ? grid_size(&w->plan.grid) * sizeof(float) : 0);
 	w->m.tof = sinogram_list_data(w->s)->tof;
 	w->corrections.bytes_host += w->corrections.made ? case_event_terms_bytes(w->s) : 0;

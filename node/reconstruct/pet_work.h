@@ -72,6 +72,8 @@ uint8_t **pet_work_kept(struct pet_work *w);
 
 /* Return a copy of the protocol that can be changed, also as it is stored in the result. */
 struct pet_protocol *pet_work_own_protocol(struct pet_work *w);
+/* Let the protocol of the result say what the plan decided where it says nothing: w->plan is set. */
+void pet_work_keep_matrix(struct pet_work *w);
 /* Plan the reconstruction by sinograms, once the corrections are decided (w->factors, w->background): sets w->plan, w->beds and
  * w->fitted. Errors of pet_plan() and case_beds_plan(). */
 int pet_work_plan(struct pet_work *w, struct err *err);

@@ -60,7 +60,6 @@ struct case_decision {
 	const struct sinogram_import *file; /* of a file of events: what it does not say; NULL: nothing was said */
 	int n_maps;			    /* of attenuation, that a person gave; at most CASE_MAPS_MOST */
 	const struct map_request *maps;
-	bool fit_voxels; /* of PET sinograms: voxels that are much smaller than radial bins are made as large as these */
 	const struct step_runner *steps; /* of the protocol (case_steps.h); NULL: a protocol that has some is refused */
 	bool arrays; /* write the arrays of the case for other programs (case_arrays.h), instead of a result */
 	const struct sinogram_assumed *assumed; /* of an Interfile that was imported; NULL: nothing was assumed */

@@ -185,7 +185,7 @@ TEST(test_pet)
 	assert_int_equal(config_protocol(c, "pet-osem")->pet.subsets, 28);
 	assert_int_equal(config_protocol(c, "pet-fbp-preview")->pet.algorithm, ALGORITHM_FBP);
 	assert_int_equal(p.pet.iterations, 40); /* the table's default */
-	assert_int_equal(p.pet.matrix, 256);
+	assert_int_equal(p.pet.matrix, 0);
 	assert_int_equal(p.pet.projector, PROJECTION_PATHS);
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		assert_done(config_set(&p, sets[i], &err), &err);

@@ -279,7 +279,7 @@ def test_at_first_try(folder, header):
     text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-o", os.path.join(folder, "first"),
                      header).stdout
     check(f" voxels of 2.5 x 2.5 x 3.25 mm, {counts:.0f} counts, " in text and "64 x 64 x 15 voxels" in text, text)
-    check("The matrix was chosen by the data: 64, for voxels like the radial bins (2.5 mm); --set matrix=256 makes"
+    check("The matrix was chosen by the data: 64, for voxels like the radial bins (2.5 mm); matrix=256 in the"
           in text and "stripes" not in text, text)
     tools.run("import", header, "-o", os.path.join(folder, "imported"))  # the same rule for the same data as objects
     text = tools.run("recon", "--device", "cpu", "--set", "iterations=1", "-o", os.path.join(folder, "first"),
