@@ -2,6 +2,7 @@
 """What a node does for an image, or while nothing happens, does not grow with the cases that it has ever had; and a large
 journal delays no start. tests/bench/growth.py measures all operations; here are counts that do not depend on the machine."""
 import importlib.util
+import json
 import os
 import sqlite3
 
@@ -42,6 +43,21 @@ def test_an_image_costs_no_more_after_many_cases(folder, things):
         read.append(read_for_images(bench))
         bench.stop()
     check(read[1] < 1.5 * read[0] + 100, f"{read} kB for an image after {FEW} and {FEW + MANY} cases")
+    settled_cases_are_read_when_asked_for(bench.node)
+
+
+def settled_cases_are_read_when_asked_for(n):
+    """They were recorded when the node stopped: the newest are listed, all with --all, and each one is found."""
+    found = {}
+    for option in ((), ("--all",)):
+        words = (h.TOMONODE, "list", "-c", n.conf, "--json", *option)
+        found[option] = json.loads(h.run(*words).stdout)
+    some, every = ([job["id"] for job in one["jobs"]] for one in found.values())
+    check(every == list(range(1, FEW + MANY + 2)), f"{len(every)} cases with --all")
+    check(some == [FEW + 1, *every[-200:]] and found[()]["earlier"] == len(every) - 201 and not found[("--all",)]["earlier"],
+          f"{len(some)} cases from {some[0]}, {found[()]['earlier']} earlier")
+    check(f"{len(every) - 201} earlier" in h.run(h.TOMONODE, "list", "-c", n.conf).stdout, "the list does not say what it lacks")
+    check(json.loads(h.run(h.TOMONODE, "show", "-c", n.conf, "--json", "1").stdout)["job"]["state"] == "cleaned", "case 1")
 
 
 @pytest.mark.tier2("writes 20000 cases, and measures processor time")

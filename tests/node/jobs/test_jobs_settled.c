@@ -5,6 +5,7 @@
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/jobs_settled.h"
+#include "node/jobs/journal_retention.h"
 #include "tests/node/jobs/jobs_fixture.h"
 #include "tests/node/store/journal_fixture.h"
 
@@ -287,6 +288,33 @@ TEST(listed_by_state_and_time, .setup = setup, .teardown = teardown)
 	assert_done(jobs_in_state(&jobs, JOB_DELIVERED, 2000, &found), NULL);
 	assert_int_equal(found.n, 3);
 	free(found.list);
+	jobs_clear(&jobs);
+	journal_close(j);
+}
+
+/* The rows of old cases are deleted, those of this table with them. */
+TEST(deleted_with_its_case, .setup = setup, .teardown = teardown)
+{
+	struct place *p = *state;
+	struct journal *j = open_journal(p);
+	struct jobs jobs = {0};
+	int64_t old = deliver(j, KEY("1", "a"), 1000), same = deliver(j, KEY("1", "a"), 1000),
+		kept = deliver(j, KEY("1", "b"), 1000);
+	uint64_t settled = 0;
+
+	append(j, old, EVENT_CLEANED, "{}", 2000);
+	append(j, kept, EVENT_CLEANED, "{}", 2000 + 2 * DAY);
+	record(&jobs, j, 2000 + 2 * DAY);
+	assert_int_equal(journal_retention_compact(j, &jobs, p->dir, 1, 2000 + 2 * DAY),
+			 0); /* another job of the case is delivered */
+	append(j, same, EVENT_CLEANED, "{}", 2000);
+	record(&jobs, j, 2000 + 2 * DAY);
+	assert_int_equal(journal_retention_compact(j, &jobs, p->dir, 1, 2000 + 2 * DAY), 1);
+	assert_null(jobs_find(&jobs, old));
+	assert_null(jobs_find(&jobs, same));
+	assert_non_null(jobs_find(&jobs, kept));
+	assert_done(journal_count_settled(j, &settled, NULL), NULL);
+	assert_int_equal(settled, 1);
 	jobs_clear(&jobs);
 	journal_close(j);
 }
