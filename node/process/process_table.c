@@ -61,13 +61,13 @@ static int add_process(struct process_table *all, const struct process *p, pid_t
 	return 0;
 }
 
-/* Set the number of threads of OpenMP for the whole process, and how they wait. */
-static void limit_threads(int threads, bool passive)
+/* Set the number of threads of OpenMP for the whole process. They sleep while they wait for each other: else they spin for some
+ * milliseconds first, while the receiver, deliveries and other workers need the processor. */
+static void limit_threads(int threads)
 {
 	char text[16];
 
-	if (passive)
-		setenv("OMP_WAIT_POLICY", "passive", 0);
+	setenv("OMP_WAIT_POLICY", "passive", 0);
 	if (threads <= 0)
 		return;
 	snprintf(text, sizeof(text), "%d", threads);
@@ -115,7 +115,7 @@ int process_table_spawn(struct process_table *all, const struct process *p, cons
 			keep_over_exec(p->listen_fd);
 		if (p->role == PROCESS_WORKER && !p->seat && all->ledger_fd > 0)
 			keep_over_exec(all->ledger_fd);
-		limit_threads(p->threads, p->passive);
+		limit_threads(p->threads);
 		if (p->role == PROCESS_WORKER) {
 			/* Each case allocates buffers of many megabytes: huge pages save most page faults (mallopt(3) has no such
 			 * option). */

@@ -37,10 +37,9 @@ struct process {
 	int slot;			    /* WORKER */
 	int ipc_fd;			    /* WORKER, CLUSTER: the manager's end of its socket pair; -1: none */
 	int threads;			    /* maximum number of its threads; 0: no limit */
-	bool passive;	/* WORKER: its threads sleep while they wait for each other; else they spin for some milliseconds first */
-	double started; /* s, clock_seconds(), as `now` below */
-	double kill_at; /* SIGTERM was sent; time at which SIGKILL follows; 0: not being stopped */
-	int listen_fd;	/* STATUS: inherited by it; 0: none */
+	double started;			    /* s, clock_seconds(), as `now` below */
+	double kill_at;			    /* SIGTERM was sent; time at which SIGKILL follows; 0: not being stopped */
+	int listen_fd;			    /* STATUS: inherited by it; 0: none */
 	bool retired;	/* belongs to an older configuration: a receiver whose last associations are ending, or a status page */
 	bool hung;	/* killed because it made no progress */
 	bool seat;	/* WORKER: of a pilot; listen_fd is inherited by it */

@@ -422,10 +422,7 @@ void schedule_worker_ended(struct schedule *s, const struct process *ended, int 
 static void start_worker(struct schedule *s, int id)
 {
 	const struct slot *slot = slots_find(&s->slots, id);
-	struct process p = {.role = PROCESS_WORKER,
-			    .slot = id,
-			    .threads = slots_threads(&s->slots, slot, threads_available()),
-			    .passive = !strncmp(slot->name, "cuda", 4)}; /* its device computes; others need the processor */
+	struct process p = {.role = PROCESS_WORKER, .slot = id, .threads = slots_threads(&s->slots, slot, threads_available())};
 	char listen_number[16];
 	const char *local[] = {"worker", slot->name, s->config_path ? "-c" : NULL, s->config_path, NULL};
 	const char *seat[] = {"seat", "--listen", listen_number, s->config_path ? "-c" : NULL, s->config_path, NULL};
