@@ -6,20 +6,24 @@
  *
  * Forward: a unit of work is a tile of bins; for each row of bins, all slices are processed. The next row of bins uses the same
  * rows of voxels again, so two rows of every slice should stay in the level-2 cache. If there is a rule, a row of line integrals
- * is converted into a row of pairs at once.
+ * is converted into a row of pairs at once. Only what lies between the first and the last bin that the mask allows is computed.
  *
  * Back: a unit of work is a tile of voxel columns. The tile's footprint on the detector (q and d, or one of them, times the ray's
  * length) is copied into the thread's scratch. Then each row of voxels is finished, for all views, before the next; with a rule
- * it is updated at once. Every voxel belongs to one tile; the result is the only volume that is used. With `add`, the terms are
+ * it is updated at once, and only what lies between its first and its last voxel that is not 0 is computed: the others stay 0
+ * (kernels/rules.h). Every voxel belongs to one tile; the result is the only volume that is used. With `add`, the terms are
  * added to the existing values view by view, in the order of a single pass over all views; so several passes over parts of the
  * views give bitwise the same result.
  *
  * A detector that turns is divided into strips of a few rows, each of which has a map of its own (kernels/slice_map.h). A thread
  * computes the slices of the strips that it needs, once for the rows of a strip. */
+#include "kernels/avx2.h"
 #include "kernels/cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>
+
+#define STRETCH 64 /* voxels looked at together */
 
 static float *thread_scratch(const struct projection *a)
 {
@@ -110,11 +114,15 @@ static void forward_row(const struct projection *a, const struct cpu_forward *f,
 	const float *mask = a->mask.mem ? a->mask.mem + bin : NULL, *len_u = a->len_u + (size_t)view * n_u + u0;
 	const float *stretch = cpu_has_strips(a) ? cpu_stretch(a, view) + v : NULL;
 	float len_v = a->len_v[(size_t)view * n_v + (size_t)v];
-	int b0 = u0 / CPU_BLOCK, b1 = count_blocks(u1);
+	int b0 = u0 / CPU_BLOCK, b1 = count_blocks(u1), first = 0, end = u1 - u0;
 
+	while (mask && first < end && !(mask[first] > 0))
+		first++;
+	while (mask && first < end && !(mask[end - 1] > 0))
+		end--;
 	memset(w->acc + b0 * CPU_BLOCK, 0, (size_t)(b1 - b0) * CPU_BLOCK * sizeof(float));
 	for (size_t k = 0; k < n_z; k++)
-		forward_slice(a, &slices[k], f->x + k * per_slice, v, u0, u1, stretch, w);
+		forward_slice(a, &slices[k], f->x + k * per_slice, v, u0 + first, u0 + end, stretch, w);
 	if (!f->rule) {
 		rows->finish(f->out + bin, w->acc + u0, f->add, mask, len_u, len_v, u1 - u0);
 		return;
@@ -278,37 +286,51 @@ static void clear_sums(int b0, int b1, bool two, const struct back_work *w)
 		memset(w->den + (size_t)b0 * CPU_BLOCK, 0, bytes);
 }
 
-/* Add the bins of a strip to num (and den) of the tile's voxels in row j. fresh: the sums are not yet initialised. Return whether
- * they are still not initialised afterwards, because no bin touches the row. */
-static bool back_strip(const struct projection *a, int view, const struct back_strip *b, const struct cpu_tile *t, int j,
-		       bool two, bool fresh, const struct back_work *w)
+/* Return the bins along u that touch the voxels of blocks [b0, b1), and those of a voxel more on either side: in single precision,
+ * a bin at the distance of a voxel may have a weight. */
+static struct cpu_span bins_of(const struct projection *a, const struct back_strip *b, int b0, int b1)
+{
+	if (b0 == b->b0 && b1 == b->b1)
+		return b->u;
+	return limit_span(cpu_footprint(&b->s->map, 0, b0 * CPU_BLOCK - 1, b1 * CPU_BLOCK + 1, a->scan->n_u), &b->u);
+}
+
+/* Add the bins of a strip to num (and den) of the blocks `live` of voxels in row j. fresh: the sums are not yet initialised. Return
+ * whether they are still not initialised afterwards, because no bin touches them. */
+static bool back_strip(const struct projection *a, int view, const struct back_strip *b, struct cpu_span live, int j, bool two,
+		       bool fresh, const struct back_work *w)
 {
 	const struct cpu_rows *rows = cpu_state(a->dev)->rows;
 	const struct back_view *of = &w->view[view];
 	const struct cpu_slice *s = b->s;
 	const float *stretch = cpu_stretch(a, view);
 	struct cpu_span v = limit_span(cpu_footprint(&s->map, 1, j, j + 1, a->scan->n_v), &b->rows);
-	int at, n = b->u.end - b->u.first, b0 = b->b0;
+	int at, b0 = cpu_max(b->b0, live.first), b1 = cpu_min(b->b1, live.end);
+	struct cpu_span u;
 
+	if (b0 >= b1 || v.first >= v.end)
+		return fresh;
+	u = bins_of(a, b, b0, b1);
 	/* A few rows of bins at a time: two or three if bins are as dense as voxels. */
 	for (; v.first < v.end; v.first += at) {
 		size_t from = (size_t)view * foot_floats(a) + (size_t)(v.first - of->footprint_v.first) * (size_t)a->footprint_u +
-			      (size_t)(b->u.first - of->footprint_u.first);
+			      (size_t)(u.first - of->footprint_u.first);
 		float weight[8];
 
 		if (fresh) {
-			clear_sums(t->x0 / CPU_BLOCK, b0, two, w);
-			clear_sums(b->b1, count_blocks(t->x1), two, w);
+			clear_sums(live.first, b0, two, w);
+			clear_sums(b1, live.end, two, w);
 		}
 		for (at = 0; at < 8 && v.first + at < v.end; at++)
 			weight[at] = (float)slice_weight(s->map.scale[1] * (v.first + at) + s->map.shift[1] - j);
 		for (int r = 0; stretch && r < at; r++)
 			weight[r] *= stretch[v.first + r];
-		rows->combine(w->row_q + b->u.first, w->footprint_q + from, (size_t)a->footprint_u, weight, at, n);
+		rows->combine(w->row_q + u.first, w->footprint_q + from, (size_t)a->footprint_u, weight, at, u.end - u.first);
 		if (two)
-			rows->combine(w->row_d + b->u.first, w->footprint_d + from, (size_t)a->footprint_u, weight, at, n);
+			rows->combine(w->row_d + u.first, w->footprint_d + from, (size_t)a->footprint_u, weight, at,
+				      u.end - u.first);
 		rows->gather(w->num + b0 * CPU_BLOCK, two ? w->den + b0 * CPU_BLOCK : NULL, w->row_q, two ? w->row_d : NULL,
-			     s->back + b0, b->b1 - b0, fresh, (float)s->map.scale[0], s->taps);
+			     s->back + b0, b1 - b0, fresh, (float)s->map.scale[0], s->taps);
 		fresh = false;
 	}
 	return fresh;
@@ -321,7 +343,7 @@ static double row_position(const struct back_strip *b, int v)
 }
 
 /* Add the view's bins, see back_strip(). The rows j of a tile are processed in ascending order. */
-static bool back_row(const struct projection *a, int view, const struct cpu_tile *t, int j, bool two, bool fresh,
+static bool back_row(const struct projection *a, int view, struct cpu_span live, int j, bool two, bool fresh,
 		     const struct back_work *w)
 {
 	struct back_view *b = &w->view[view];
@@ -334,9 +356,36 @@ static bool back_row(const struct projection *a, int view, const struct cpu_tile
 		if (i > b->at && row_position(strip, strip->rows.first) >= j + 1)
 			break;
 		if (strip->b0 < strip->b1)
-			fresh = back_strip(a, view, strip, t, j, two, fresh, w);
+			fresh = back_strip(a, view, strip, live, j, two, fresh, w);
 	}
 	return fresh;
+}
+
+static inline __attribute__((always_inline)) bool all_zero_loop(const float *x)
+{
+	int other = 0;
+
+	for (int i = 0; i < STRETCH; i++)
+		other |= x[i] != 0;
+	return !other;
+}
+
+FOR_AVX2(bool, all_zero, (const float *x), (x))
+
+/* Return the voxels of [x0, x1) without the zeros at both ends. x: of voxel 0. */
+static struct cpu_span between_zeros(const float *x, int x0, int x1)
+{
+	struct cpu_span s = {x0, x1};
+
+	while (s.end - s.first >= STRETCH && all_zero(x + s.end - STRETCH))
+		s.end -= STRETCH;
+	while (s.first < s.end && x[s.end - 1] == 0)
+		s.end--;
+	while (s.end - s.first >= STRETCH && all_zero(x + s.first))
+		s.first += STRETCH;
+	while (s.first < s.end && x[s.first] == 0)
+		s.first++;
+	return s;
 }
 
 static void back_tile(const struct projection *a, const struct cpu_back *job, const struct cpu_tile *t, const struct back_work *w)
@@ -354,6 +403,7 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 			enter_slice(a, view, (int)k, t, w);
 		for (int j = t->y0; j < t->y1; j++) {
 			size_t row = (k * n_y + (size_t)j) * n_x + (size_t)t->x0;
+			struct cpu_span inside = {t->x0, t->x1}, live;
 			bool fresh = !job->add;
 
 			if (j + 1 < t->y1)
@@ -365,12 +415,18 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 				if (job->d)
 					memcpy(w->den + t->x0, job->den + row, row_bytes);
 			}
+			if (job->x)
+				inside = between_zeros(job->x + row - t->x0, t->x0, t->x1);
+			if (inside.first >= inside.end)
+				continue;
+			live = (struct cpu_span){inside.first / CPU_BLOCK, count_blocks(inside.end)};
 			for (int view = 0; view < a->n_views; view++)
-				fresh = back_row(a, view, t, j, job->d != NULL, fresh, w);
+				fresh = back_row(a, view, live, j, job->d != NULL, fresh, w);
 			if (fresh)
-				clear_sums(t->x0 / CPU_BLOCK, count_blocks(t->x1), job->d != NULL, w);
+				clear_sums(live.first, live.end, job->d != NULL, w);
 			if (job->x) {
-				rows->voxels(job->rule, w->num + t->x0, w->den + t->x0, job->x + row, width);
+				rows->voxels(job->rule, w->num + inside.first, w->den + inside.first,
+					     job->x + row + (inside.first - t->x0), inside.end - inside.first);
 				continue;
 			}
 			memcpy(job->num + row, w->num + t->x0, row_bytes);

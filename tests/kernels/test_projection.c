@@ -103,8 +103,11 @@ static void setup_fixture(struct fixture *f, const struct setup *s, struct devic
 	y = fixture_download(&f->y);
 	for (size_t i = 0; i < f->n_out; i++) {
 		float of_ten = fixture_uniform(&seed, 0, 10);
+		size_t n_u = (size_t)f->scan.n_u, row = i / n_u;
 
 		f->mask_host[i] = of_ten < 2 ? 0 : of_ten < 3 ? -1 : 1;
+		if (row % 3 == 0 && i % n_u >= row * 7 % n_u) /* no data up to the end of the row */
+			f->mask_host[i] = row % 2 ? -1 : 0;
 		y[i] = f->mask_host[i] > 0 ? y[i] : NAN;
 	}
 	assert_int_equal(f->v->upload(&f->mask, f->mask_host, NULL) | f->v->upload(&f->y, y, NULL), 0);
@@ -231,6 +234,38 @@ TEST(sums_add_up)
 	each(sums_add_up_one);
 }
 
+/* A forward projection with a mask is that without one where the mask counts, and 0 elsewhere. */
+static void masked_is_part_one(struct fixture *f, enum projection_model model)
+{
+	struct buf part, masked = fixture_upload(f->dev, NULL, f->n_out);
+	float *want;
+
+	assert_int_equal(f->v->forward(project(f, model, 0, VIEWS, false, &part), &f->x, false, &f->bins, NULL), 0);
+	assert_int_equal(f->v->forward(project(f, model, 0, VIEWS, true, &part), &f->x, false, &masked, NULL), 0);
+	want = fixture_download(&f->bins);
+	for (size_t i = 0; i < f->n_out; i++)
+		want[i] = f->mask_host[i] > 0 ? want[i] : 0;
+	assert_true(fixture_difference(fixture_download(&masked), want, f->n_out) <= FUSED_TOL);
+}
+
+TEST(masked_is_part)
+{
+	each(masked_is_part_one);
+}
+
+/* Set a part of the voxels to 0: each third one, and in most rows all up to a place, from a place on, or all. */
+static void leave_support(const struct fixture *f, float *x)
+{
+	size_t n_x = (size_t)f->s->grid.n[0];
+
+	for (size_t i = 0; i < f->n_in; i++) {
+		size_t row = i / n_x, at = i % n_x;
+
+		if (i % 3 == 0 || (row % 4 && (at < row * 5 % n_x || (row % 4 > 1 && at >= row * 11 % n_x))))
+			x[i] = 0;
+	}
+}
+
 /* A sub-iteration with separate passes gives the same image as with fused passes; voxels outside the support remain 0. */
 static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 {
@@ -248,8 +283,7 @@ static void fused_is_plain_one(struct fixture *f, enum projection_model model)
 		const struct buf *row = rule_needs_length(rules[k].kind) ? &f->row : NULL;
 		float *x = fixture_download(&f->x), *got, *pair;
 
-		for (size_t i = 0; i < f->n_in; i += 3)
-			x[i] = 0;
+		leave_support(f, x);
 		assert_int_equal(f->v->upload(&plain, x, NULL) | f->v->upload(&fused, x, NULL), 0);
 		assert_int_equal(f->v->forward(a, &plain, false, &f->bins, NULL), 0);
 		assert_int_equal(f->v->make_pair(a, &rules[k], &f->y, &f->bins, row, &f->pair[0], NULL), 0);
