@@ -1,35 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_recon.c - `tomonode recon`: reconstruct DICOM files without a running node. Every valid case is reconstructed; for each
- * other one the reason is printed, and the exit code reports that there were some. */
+/* cmd_recon.c - `tomonode recon`: reconstruct DICOM files without a running node: its options, and the order of its steps. Every
+ * valid case is reconstructed; for each other one the reason is printed, and the exit code reports that there were some. */
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kernels/clock.h"
 #include "node/base/device_names.h"
 #include "node/base/folder.h"
-#include "node/base/nearest.h"
 #include "node/base/plural.h"
-#include "node/base/progress.h"
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
-#include "node/command/recon_command.h"
 #include "node/command/recon_inputs.h"
-#include "node/command/recon_print.h"
-#include "node/command/recon_report.h"
-#include "node/config/route.h"
-#include "node/format/correction_pictures.h"
+#include "node/command/recon_internal.h"
 #include "node/options/options.h"
-#include "node/reconstruct/case_files.h"
-#include "node/reconstruct/reconstruct.h"
-#include "node/sinogram/pet_source.h"
-
-#define OTHER_KIND ": only protocols of kind " /* config_set() */
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults", INTO_TEXT(struct recon, conf_path)},
@@ -149,490 +137,10 @@ int recon_read_options(struct recon *r, const struct command_spec *of, int argc,
 	return read_gates(r);
 }
 
-/* Return the protocol that a kind of case has without --protocol: the first one of config_route_default(), otherwise the first
- * protocol of this kind. */
-static const struct protocol_conf *standard_protocol(const struct config *c, enum case_kind kind)
-{
-	const struct route_conf *route = config_route_default(c, kind_of(kind)->name);
-
-	if (route)
-		return config_protocol(c, route->protocols.name[0]);
-	for (size_t i = 0; i < c->n_protocols; i++)
-		if (c->protocols[i].kind == kind)
-			return &c->protocols[i];
-	return NULL;
-}
-
-static bool sets_key(const char *assignment, const char *key)
-{
-	size_t n = strlen(key);
-
-	return !strncmp(assignment, key, n) && strchr(" =", assignment[n]);
-}
-
-static int assign_settings(struct recon *r, struct protocol_conf *p, struct err *err)
-{
-	const struct protocol_conf before = *p;
-	char why[sizeof(err->msg)];
-
-	for (int i = 0; i < r->recipe.n; i++)
-		if (config_set(p, r->recipe.assignments[i], err) < 0) {
-			snprintf(why, sizeof(why), "%s", err->msg);
-			return err_set(err, EINVAL, "--recipe: %.800s", why);
-		}
-	if (r->frames[0] && config_set(p, r->frames, err) < 0)
-		return -EINVAL;
-	for (int i = 0; i < 3; i++)
-		if (r->gate_keys[i][0] && config_set(p, r->gate_keys[i], err) < 0)
-			return -EINVAL;
-	for (int i = 0; i < r->n_assignments; i++)
-		if (config_set(p, r->assignments[i], err) < 0) {
-			snprintf(why, sizeof(why), "%s", err->msg);
-			return err_set(err, EINVAL, "--set: %.800s", why);
-		}
-	for (int i = 0; r->source.n_maps > 0 && i < r->n_assignments; i++)
-		if (sets_key(r->assignments[i], "corrections") && !(p->pet.corrections & PET_CORRECT_ATTENUATION))
-			return err_set(err, EINVAL, "--set %.200s, but --map asks for attenuation", r->assignments[i]);
-	if (r->source.n_maps > 0 && p->kind == kind_id(&kind_pet)) /* a map that is named is used */
-		p->pet.corrections |= PET_CORRECT_ATTENUATION;
-	return config_key_without_effect(&before, p, "", why) ? err_set(err, EINVAL, "--set: %.800s", why) : 0;
-}
-
-static int no_protocol(const struct recon *r)
-{
-	const struct config *c = r->config;
-	char names[600] = "", hint[NEAREST_HINT];
-	size_t n = 0;
-
-	for (size_t i = 0; i < c->n_protocols && n < sizeof(names); i++)
-		n += (size_t)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "", c->protocols[i].name);
-	nearest_hint(nearest_in_array(r->protocol_name, c->n_protocols ? c->protocols[0].name : NULL, c->n_protocols,
-				      sizeof(c->protocols[0])),
-		     hint);
-	return options_fail(&r->o, CODE_NOT_FOUND, "no protocol '%s'%s; available: %s", r->protocol_name, hint, names);
-}
-
-/* Choose the protocol that --protocol or --recipe names for all cases, or without them one for each kind of case. */
-static int choose_protocols(struct recon *r)
-{
-	const char *name = r->protocol_name ? r->protocol_name : r->recipe_path ? r->recipe.protocol : NULL;
-	const struct protocol_conf *named = name ? config_protocol(r->config, name) : NULL;
-
-	if (r->protocol_name && !named)
-		return no_protocol(r);
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		const struct protocol_conf *p = named ? named : standard_protocol(r->config, (enum case_kind)kind);
-		struct err *why = &r->why[kind];
-
-		if (!p) {
-			err_set(why, ENOENT, "no protocol for cases of kind %s", kind_of((enum case_kind)kind)->name);
-			continue;
-		}
-		if (r->recipe_path && kind != (int)kind_id(r->recipe.kind)) {
-			err_set(why, EINVAL, "--recipe: it is of kind %s", r->recipe.kind->name);
-			continue;
-		}
-		r->protocols[kind] = *p;
-		r->chosen[kind] = assign_settings(r, &r->protocols[kind], why) == 0;
-	}
-	return -1;
-}
-
-/* Check that a kind of case has a protocol. Otherwise report why the kind of the first case has none; without cases, the kind
- * that has the key of --set. */
-static int check_protocols(const struct recon *r)
-{
-	const struct err *why = NULL;
-
-	for (int kind = 0; kind < KIND_COUNT; kind++) {
-		if (r->chosen[kind])
-			return -1;
-		if (r->why[kind].code != ENOENT && (!why || strstr(why->msg, OTHER_KIND)))
-			why = &r->why[kind];
-	}
-	if (!why)
-		return options_fail(&r->o, CODE_NOT_FOUND, "the configuration has no protocol");
-	if (r->list->n > 0)
-		why = &r->why[kind_id(r->list->cases[0].kind)];
-	return options_fail(&r->o, why->code == ENOENT ? CODE_NOT_FOUND : CODE_USAGE, "%s", why->msg);
-}
-
-/* The same for imports alone, before they are read: PET or parallel beams. */
-static int check_import_protocols(const struct recon *r)
-{
-	int pet = kind_id(&kind_pet), parallel = kind_id(&kind_parallel);
-	const struct err *why = &r->why[pet];
-
-	if (r->chosen[pet] || r->chosen[parallel] || why->code == ENOENT)
-		return -1;
-	if (strstr(why->msg, OTHER_KIND) && r->why[parallel].code != ENOENT) /* a key of parallel beams, with a wrong value */
-		why = &r->why[parallel];
-	return options_fail(&r->o, CODE_USAGE, "%s", why->msg);
-}
-
-static void note_refusal(struct recon *r, int code, const char *who, const char *reason)
-{
-	const char *name = file_name(who);
-	size_t n;
-	char what[PATH_MAX]; /* JSON must be UTF-8, a file name may be any bytes */
-
-	for (const char *once = who;; once = name) { /* the path or the name once */
-		n = strlen(once);
-		if (n > 0 && !strncmp(reason, once, n) && (!strncmp(reason + n, ": ", 2) || !strncmp(reason + n, ", ", 2)))
-			reason += n + 2;
-		if (once == name)
-			break;
-	}
-	snprintf(what, sizeof(what), "%s", who);
-	err_clean(what);
-	fprintf(stderr, "tomonode %s: %s: %s\n", r->o.spec->name, what, reason);
-	json_array_append_new(r->refused, json_pack("{s:s, s:s, s:i}", "what", what, "reason", reason, "code", code));
-	if (!r->code)
-		r->code = code;
-}
-
-/* With --report, write the reports of a result, and add their paths to its JSON. */
-static void write_report(struct recon *r, const struct reconstruct_report *p, json_t *o)
-{
-	json_t *files, *file;
-	struct err err = {0};
-	size_t i;
-
-	if (!r->report_dir)
-		return;
-	if (recon_report(r->config, p, r->out_dir, r->report_dir, &files, &err) < 0) {
-		fprintf(stderr, "tomonode recon: no report of %s: %s\n", p->objects[0].file, err.msg);
-		r->code = r->code ? r->code : (int)options_code(&err);
-	}
-	json_array_foreach(files, i, file)
-	{
-		if (!r->o.json)
-			printf("  report: %s\n", json_string_value(file));
-	}
-	json_object_set_new(o, "reports", files);
-}
-
-/* Write the pictures of the corrections beside the objects. Without them the result is complete. */
-static void write_pictures(const struct recon *r, const struct reconstruct_report *p)
-{
-	struct err err = {0};
-
-	if (p->pictures && correction_pictures_write(p->pictures, r->out_dir, p->objects[0].series, &err) < 0)
-		fprintf(stderr, "tomonode recon: no pictures of the corrections: %s\n", err.msg);
-}
-
-/* Note the arrays of a case, and print their shapes. */
-static void note_arrays(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
-{
-	json_t *arrays = json_object_get(p->details, "arrays"), *array, *n;
-	const char *role;
-	size_t i;
-
-	json_array_append_new(r->cases,
-			      json_pack("{s:s, s:s, s:O}", "kind", c->kind->name, "folder", r->out_dir, "case", p->details));
-	if (r->o.json)
-		return;
-	printf("%s/case.json: %s\n", r->out_dir, c->kind->name);
-	json_object_foreach(arrays, role, array)
-	{
-		printf("  %s:", json_string_value(json_object_get(array, "file")));
-		json_array_foreach(json_object_get(array, "shape"), i, n)
-			printf("%s%lld", i ? " x " : " ", (long long)json_integer_value(n));
-		printf("\n");
-	}
-	if (p->warnings[0])
-		printf("  warning: %s\n", p->warnings);
-}
-
-/* Write to the audit trail that the measured data of these cases were given to other programs. */
-static void audit_arrays(const struct recon *r)
-{
-	struct audit_files files = {0};
-
-	if (!r->arrays || !audit_is_on())
-		return;
-	for (size_t k = 0; k < r->list->n; k++)
-		for (size_t i = 0; i < r->list->cases[k].n; i++)
-			audit_files_add(&files, r->list->cases[k].paths[i]);
-	audit_exported(r->out_dir, files.list, files.n, r->code);
-	audit_files_clear(&files);
-}
-
-/* With --recipe, add and print what differs in the result. */
-static void note_recipe(const struct recon *r, const struct reconstruct_report *p, json_t *o)
-{
-	json_t *changes, *one;
-	char path[PATH_MAX];
-	size_t i;
-
-	if (!r->recipe_path)
-		return;
-	snprintf(path, sizeof(path), "%s/%s", r->out_dir, p->objects[0].file);
-	changes = recon_recipe_differences(r->recipe_file, path);
-	json_object_set_new(o, "recipe_differs", changes ? changes : json_null());
-	if (!r->o.json && json_array_size(changes) == 0)
-		printf(changes ? "  made as %s\n" : "  not compared with %s: one of the results cannot be read\n",
-		       r->recipe_path);
-	json_array_foreach(changes, i, one)
-	{
-		if (!r->o.json)
-			printf("  not as %s: %s\n", r->recipe_path, json_string_value(one));
-	}
-}
-
-/* Write what the case is made of: the folder of its first file, or what was imported. JSON must be UTF-8, a path may be any bytes. */
-static void name_source(const struct recon *r, const struct case_files *c, char *ret, size_t size)
-{
-	const struct imported_case *of = imported_cases_of(&r->imported, c);
-	const char *path = c->paths[0], *slash = strrchr(path, '/');
-
-	if (of)
-		snprintf(ret, size, "%s", of->from);
-	else
-		snprintf(ret, size, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
-	err_clean(ret);
-}
-
-static void note_result(struct recon *r, const struct case_files *c, const struct reconstruct_report *p)
-{
-	json_t *o =
-		json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:[i,i,i], s:[f,f,f], s:I}", "kind", c->kind->name, "study",
-			  c->study, "source_series", c->series, "laterality", c->laterality, "view", c->view, "device", p->device,
-			  "profile", p->profile, c->kind->views, p->n_views, "size", p->n[0], p->n[1], p->n[2], "voxel_mm",
-			  p->voxel[0], p->voxel[1], p->voxel[2], "device_bytes", (json_int_t)p->bytes_device);
-	char source[PATH_MAX];
-
-	json_object_update_new(o, reconstruct_objects(p, ""));
-	json_object_set_new(o, "protocol", json_string(r->protocols[kind_id(c->kind)].name));
-	json_object_set_new(o, "seconds", reconstruct_seconds(p));
-	json_object_update(o, p->details);
-	name_source(r, c, source, sizeof(source));
-	json_object_set_new(o, "source", json_string(source));
-	json_array_append_new(r->cases, o);
-	if (!r->o.json && r->list->n > 1)
-		printf("%s: ", source);
-	if (!r->o.json)
-		recon_print(c, p, imported_cases_of(&r->imported, c), r->out_dir);
-	note_recipe(r, p, o);
-	write_pictures(r, p);
-	write_report(r, p, o);
-}
-
-/* Is --header a file of this case? */
-static bool has_header(const struct recon *r, const struct case_files *c)
-{
-	struct stat wanted, file;
-	bool found = false;
-
-	if (!r->header || stat(r->header, &wanted) < 0)
-		return false;
-	for (size_t i = 0; i < c->n && !found; i++)
-		found = stat(c->paths[i], &file) == 0 && file.st_dev == wanted.st_dev && file.st_ino == wanted.st_ino;
-	return found;
-}
-
-/* CODE_NOT_FOUND: no case has the file of --header. */
-static int check_header(const struct recon *r)
-{
-	bool found = !r->header;
-
-	for (size_t i = 0; i < r->list->n; i++)
-		found = found || has_header(r, &r->list->cases[i]);
-	return found ? -1 : options_fail(&r->o, CODE_NOT_FOUND, "--header %s: no case has this file", r->header);
-}
-
-/* Write what differs from the protocol of the configuration. A table of time marks replaces the signal. */
-static void describe_changes(const struct recon *r, const struct protocol_conf *p, char *ret_text, size_t size)
-{
-	struct protocol_conf of = *config_protocol(r->config, p->name), used = *p;
-	struct err no_such_key = {0}; /* of a protocol without gates */
-
-	if (r->gating.marks.n > 0) {
-		config_set(&of, "gate_signal=", &no_such_key);
-		config_set(&used, "gate_signal=", &no_such_key);
-	}
-	config_describe_changes(&of, &used, ret_text, size);
-}
-
-static int reconstruct_one(struct recon *r, const struct case_files *c, struct device *dev, struct pet_cache *cache,
-			   struct reconstruct_report *ret_report, struct err *err)
-{
-	struct case_decision decision = {.patient = {r->same_patient, has_header(r, c) ? r->header : NULL},
-					 .marks = r->gating.marks.n > 0 ? &r->gating.marks : NULL,
-					 .file = &r->source.conf,
-					 .n_maps = r->source.n_maps,
-					 .maps = r->source.map,
-					 .arrays = r->arrays};
-	const struct imported_case *of = imported_cases_of(&r->imported, c);
-	const struct pet_source *source = of ? NULL : pet_source_of_file(c->paths[0]);
-	const struct protocol_conf *p = &r->protocols[kind_id(c->kind)];
-	const char **joined = NULL, *last = r->n_assignments > 0 ? r->assignments[r->n_assignments - 1] : "";
-	struct progress progress;
-	char axes[400];
-	size_t n = c->n;
-	int rc;
-
-	if (!r->chosen[kind_id(c->kind)]) {
-		*err = r->why[kind_id(c->kind)];
-		return -err->code;
-	}
-	decision.place.outside = r->outside;
-	decision.steps = r->steps.fd >= 0 ? &r->steps.runner : NULL;
-	describe_changes(r, p, decision.place.changed, sizeof(decision.place.changed));
-	if (r->n_assignments > 0)
-		snprintf(decision.place.named, sizeof(decision.place.named), "%.*s", (int)strcspn(last, " ="), last);
-	if (of) {
-		decision.assumed = of->assumed.text[0] ? &of->assumed : NULL;
-		if (of->assumed.text[0])
-			fprintf(stderr, "tomonode %s: %s: %s\n", r->o.spec->name, of->from, of->assumed.text);
-	}
-	if (source && source->taken) {
-		source->taken(&r->source.conf, axes, sizeof(axes));
-		fprintf(stderr, "tomonode %s: %s: %s\n", r->o.spec->name, c->paths[0], axes);
-	}
-	if (kind_needs_ct(p) && !(joined = case_paths_with_ct(r->list, c, &n)))
-		return err_set(err, ENOMEM, "no memory for the paths of the CT");
-	if (joined && n == c->n && r->list->n_ct > 0)
-		fprintf(stderr,
-			"tomonode %s: %s: none of the %zu objects of CT or maps has its frame of reference or its study; with "
-			"several scans each needs one that does, or a command of its own\n",
-			r->o.spec->name, c->paths[0], r->list->n_ct);
-	if (joined && r->list->n == 1 && n > c->n && n - c->n < r->list->n_ct)
-		fprintf(stderr,
-			"tomonode %s: %s: %zu of the %zu objects of CT or maps are not of its frame of reference, and not used\n",
-			r->o.spec->name, c->paths[0], r->list->n_ct - (n - c->n), r->list->n_ct);
-	progress_start(&progress, !r->o.json);
-	rc = reconstruct_case(r->config, p, dev, cache, NULL, joined ? joined : (const char *const *)c->paths, n, &decision,
-			      r->out_dir, &progress.monitor, ret_report, err);
-	progress_stop(&progress);
-	free(joined);
-	return rc;
-}
-
-/* Return the exit code for a refused case. If a --set is not valid for its kind, the command line is wrong, not the case. */
-static int refusal_code(const struct recon *r, const struct case_files *c, const struct err *err)
-{
-	if (r->chosen[kind_id(c->kind)])
-		return options_code(err);
-	return err->code == ENOENT ? CODE_NOT_FOUND : CODE_USAGE;
-}
-
-/* Why a case was refused whose series has other cases, of other frames of reference. */
-struct split_case {
-	char *reason; /* NULL: it was not refused */
-	int code;
-};
-
-static bool are_of_one_series(const struct recon *r, size_t i, size_t j)
-{
-	const struct case_files *a = &r->list->cases[i], *b = &r->list->cases[j];
-
-	return a->kind == b->kind && kind_keys_differ_in_frame(a->kind, a->key, b->key);
-}
-
-static bool is_split(const struct recon *r, size_t i)
-{
-	size_t j = 0;
-
-	while (j < r->list->n && !are_of_one_series(r, i, j))
-		j++;
-	return j < r->list->n;
-}
-
-static void name_case(const struct recon *r, size_t i, char *ret, size_t size)
-{
-	char name[64];
-
-	recon_print_name(&r->list->cases[i], name, sizeof(name));
-	snprintf(ret, size, "case %zu (%s)", i + 1, name);
-}
-
-/* Note the refusals of cases of one series that have the same reason as one. */
-static void note_split_cases(struct recon *r, struct split_case *split)
-{
-	char who[96], text[700];
-
-	for (size_t i = 0; i < r->list->n; i++) {
-		size_t files = r->list->cases[i].n, frames = 1;
-
-		if (!split[i].reason)
-			continue;
-		for (size_t j = i + 1; j < r->list->n; j++)
-			if (split[j].reason && !strcmp(split[j].reason, split[i].reason) && are_of_one_series(r, i, j)) {
-				files += r->list->cases[j].n;
-				frames++;
-				free(split[j].reason);
-				split[j].reason = NULL;
-			}
-		text[0] = '\0';
-		if (frames > 1)
-			kind_frames_text((long)files, (long)frames, text, sizeof(text));
-		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s", split[i].reason);
-		name_case(r, i, who, sizeof(who));
-		note_refusal(r, split[i].code, who, text);
-		free(split[i].reason);
-	}
-	free(split);
-}
-
-static void reconstruct_all(struct recon *r, struct device *dev)
-{
-	struct pet_cache *cache = pet_cache_create(dev, PET_CACHE_BYTES);
-	struct split_case *split = calloc(r->list->n + 1, sizeof(*split));
-
-	for (size_t i = 0; i < r->list->n && r->code != CODE_CANCELLED; i++) {
-		const struct case_files *c = &r->list->cases[i];
-		struct reconstruct_report report = {0};
-		struct err err = {0};
-		const struct imported_case *of = imported_cases_of(&r->imported, c);
-		char who[96];
-		int rc = reconstruct_one(r, c, dev, cache, &report, &err), code = rc < 0 ? refusal_code(r, c, &err) : 0;
-
-		name_case(r, i, who, sizeof(who));
-		if (rc < 0 && code != CODE_CANCELLED && split && !of && is_split(r, i) && (split[i].reason = strdup(err.msg)))
-			split[i].code = code;
-		else if (rc < 0)
-			note_refusal(r, code, of ? of->from : who, err.msg);
-		else if (r->arrays)
-			note_arrays(r, c, &report);
-		else
-			note_result(r, c, &report);
-		reconstruct_report_clear(&report);
-	}
-	if (split)
-		note_split_cases(r, split);
-	pet_cache_free(cache);
-}
-
-/* Return the number of files that no case uses; CT images are used where the attenuation is made from them. */
-static size_t count_ignored(const struct recon *r)
-{
-	bool with_ct = false;
-
-	for (int kind = 0; kind < KIND_COUNT; kind++)
-		with_ct = with_ct || (r->chosen[kind] && kind_needs_ct(&r->protocols[kind]));
-	return r->list->n_ignored + (with_ct ? 0 : r->list->n_ct);
-}
-
-static int print_summary(struct recon *r)
-{
-	const struct case_list *l = r->list;
-
-	if (r->o.json)
-		options_json(json_pack("{s:b, s:i, s:O, s:O, s:I, s:I, s:I, s:I}", "ok", !r->code, "code", r->code, "cases",
-				       r->cases, "refused", r->refused, "files", (json_int_t)l->n_files, "not_dicom",
-				       (json_int_t)l->n_other, "not_projections", (json_int_t)count_ignored(r), "duplicates",
-				       (json_int_t)l->n_duplicates));
-	else if (l->n_other || count_ignored(r) || l->n_duplicates)
-		printf("ignored files: %zu not DICOM, %zu neither projections nor sinograms, %zu duplicates\n", l->n_other,
-		       count_ignored(r), l->n_duplicates);
-	return r->code;
-}
-
 static void refuse_import(void *ctx, const char *path, const struct err *err)
 {
 	/* an attribute that is not allowed is an error of the command line */
-	note_refusal(ctx, err->code == EINVAL ? CODE_USAGE : options_code(err), path, err->msg);
+	recon_notes_refusal(ctx, err->code == EINVAL ? CODE_USAGE : options_code(err), path, err->msg);
 }
 
 /* Start the process for the steps of the protocols, while this one has one thread. */
@@ -680,7 +188,7 @@ static int import_paths(struct recon *r, char ***paths)
 		return code;
 	while ((*paths)[n_paths])
 		n_paths++;
-	if (n == n_paths && check_import_protocols(r) >= 0)
+	if (n == n_paths && recon_protocols_check_imports(r) >= 0)
 		return CODE_USAGE;
 	conf->now = clock_wall();
 	conf->config = r->config;
@@ -708,7 +216,7 @@ int recon_run(struct recon *r, char **paths)
 		return options_fail_err(&r->o, &err);
 	if (r->recipe_path && recon_recipe_load(r->recipe_file, &r->recipe, &err) < 0)
 		return options_fail_err(&r->o, &err);
-	code = choose_protocols(r);
+	code = recon_protocols_choose(r);
 	if (code >= 0)
 		return code;
 	if (r->arrays)
@@ -722,13 +230,13 @@ int recon_run(struct recon *r, char **paths)
 		return code;
 	if (case_list_create(paths, &r->list, &err) < 0)
 		return options_fail(&r->o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
-	code = check_protocols(r);
+	code = recon_protocols_check(r);
 	if (code < 0)
-		code = check_header(r);
+		code = recon_cases_check_header(r);
 	if (code >= 0)
 		return code;
 	for (size_t i = 0; i < r->list->n_refused; i++)
-		note_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
+		recon_notes_refusal(r, CODE_INPUT, r->list->refused[i].path, r->list->refused[i].reason);
 	if (r->list->n == 0 && json_array_size(r->refused) == 0)
 		return recon_inputs_none(&r->o, r->list, paths);
 	if ((r->arrays || r->outside) && r->list->n > 1)
@@ -744,11 +252,11 @@ int recon_run(struct recon *r, char **paths)
 	if (device_names_open(r->device ? r->device : r->config->node.device, &dev, &err) < 0)
 		return options_fail(&r->o, CODE_DEVICE, "%s", err.msg);
 	r->steps.dev = dev;
-	reconstruct_all(r, dev);
+	recon_cases_reconstruct(r, dev);
 	r->steps.dev = NULL;
 	device_close(dev);
-	audit_arrays(r);
-	return print_summary(r);
+	recon_notes_audit(r);
+	return recon_notes_summary(r);
 }
 
 void recon_clear(struct recon *r)
