@@ -431,7 +431,7 @@ static json_t *sweeps_json(const struct jobs_command *c, const struct job_view *
 static int show_job(struct jobs_command *c, const struct job_view *v)
 {
 	struct err err = {0};
-	json_t *view, *events, *instances, *all;
+	json_t *view, *events, *instances, *sweeps, *all;
 
 	delivery_queue_update(&c->jobs);
 	view = job_report_view(v, c->config->node.spool);
@@ -447,9 +447,13 @@ static int show_job(struct jobs_command *c, const struct job_view *v)
 	}
 	json_object_set_new(view, "study", event_json_text(v->study));
 	json_object_set_new(view, "route", event_json_text(v->route));
-	all = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "commands", job_hint_commands(v), "sweeps", sweeps_json(c, v),
-			"further", job_report_further(&c->jobs, v), "job", view, "stages", job_report_stages(view, events),
-			"events", events, "instances", instances);
+	sweeps = sweeps_json(c, v);
+	if (json_array_size(sweeps) > 0 && v->state != JOB_CANCELLED)
+		json_object_set_new(view, "hint", json_string(JOB_HINT_SWEEP));
+	all = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "commands",
+			json_array_size(sweeps) > 0 ? json_array() : job_hint_commands(v), "sweeps", sweeps, "further",
+			job_report_further(&c->jobs, v), "job", view, "stages", job_report_stages(view, events), "events", events,
+			"instances", instances);
 	if (c->o.json)
 		return options_json(all);
 	job_report_print_show(stdout, all);

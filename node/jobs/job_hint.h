@@ -16,6 +16,8 @@ bool job_is_unanswered(const struct job_view *v);
 
 /* Return what a person should do; "": nothing. */
 const char *job_hint(const struct job_view *v);
+/* The same of a case that can be divided into sweeps (node/jobs/case_selection.h). */
+#define JOB_HINT_SWEEP "Choose the sweep that counts. The others are kept, and can be chosen later."
 /* Return the commands that do it, ["tomonode retry --as-is 17"]; empty: none is needed. New reference. */
 json_t *job_hint_commands(const struct job_view *v);
 

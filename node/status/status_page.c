@@ -280,7 +280,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 {
 	bool chooses = sweeps->n > 0 && v->state != JOB_CANCELLED;
 	const struct job_view *chosen = v->sweep > 0 || v->state == JOB_CANCELLED ? case_sweep_chosen(&s->jobs, v) : NULL;
-	const char *hint = chooses ? "Choose the sweep that counts. The others are kept, and can be chosen later." : job_hint(v);
+	const char *hint = chooses ? JOB_HINT_SWEEP : job_hint(v);
 	const char *word;
 	char sentence[1200] = "";
 	enum status_tone tone = status_text_state(v, &word);

@@ -57,6 +57,7 @@ def test_a_retake(folder, things):
     job = n.wait_state(0, "held", "more than one acquisition", "Acquisition Number (0020,0012): 9 have 1, 9 have 2")["id"]
     shown = n.command("show", str(job)).stdout
     check(f"sweep 2: 9 images with Acquisition Number (0020,0012) 2: tomonode retry --sweep 2 {job}" in shown, shown)
+    check("  Choose the sweep that counts. " in shown and f"retry {job}\n" not in shown, shown)
     n.command("retry", "--sweep", "3", str(job), code=4)
     n.command("retry", "--sweep", "0", str(job), code=2)
     n.command("retry", "--sweep", "1", "--as-is", str(job), code=2)
