@@ -8,8 +8,9 @@
  * "storage commitment" are names of the standard. What is a sentence to the reader is formal: Sie, usted, você. */
 static const char
 	*const rows[]
-		   [LANGUAGES] = {
-			   /* clang-format off */
+		   [LANGUAGES] =
+			   {
+				   /* clang-format off */
 	{" (revision %d)", " (Version %d)", " (revisión %d)", " (revisão %d)"},
 	{" The next attempt is at %s.",
 	 " Der nächste Versuch ist am %s.",
@@ -701,10 +702,10 @@ static const char
 	{"Waits for a pilot", "Wartet auf einen Piloten", "Espera un piloto", "Aguarda um piloto"},
 	{"What", "Was", "Qué", "O quê"},
 	{"What happened", "Was geschehen ist", "Qué ha ocurrido", "O que aconteceu"},
-	{"Wheel or arrow keys: slices; Page Up and Page Down: ten; Home and End: first and last. Drag: window; with Shift: move; Shift and arrow keys: move. Plus and minus: zoom; I: invert; 0: reset.",
-	 "Mausrad oder Pfeiltasten: Schichten; Bild auf und Bild ab: zehn; Pos1 und Ende: erste und letzte. Ziehen: Fensterung; mit Umschalt: verschieben; Umschalt und Pfeiltasten: verschieben. Plus und Minus: vergrößern; I: invertieren; 0: zurücksetzen.",
-	 "Rueda o flechas: cortes; Re Pág y Av Pág: diez; Inicio y Fin: primero y último. Arrastrar: ventana; con Mayús: mover; Mayús y flechas: mover. Más y menos: zoom; I: invertir; 0: restablecer.",
-	 "Roda ou setas: cortes; Page Up e Page Down: dez; Home e End: primeiro e último. Arrastar: janela; com Shift: mover; Shift e setas: mover. Mais e menos: zoom; I: inverter; 0: redefinir."},
+	{"Wheel or arrow keys: slices; Page Up and Page Down: ten; Home and End: first and last. Drag: window; with Shift: move; Shift and arrow keys: move. Plus and minus: zoom; I: invert; 0: reset. Finger: slices; two: zoom and move.",
+	 "Mausrad oder Pfeiltasten: Schichten; Bild auf und Bild ab: zehn; Pos1 und Ende: erste und letzte. Ziehen: Fensterung; mit Umschalt: verschieben; Umschalt und Pfeiltasten: verschieben. Plus und Minus: vergrößern; I: invertieren; 0: zurücksetzen. Finger: Schichten; zwei: vergrößern und verschieben.",
+	 "Rueda o flechas: cortes; Re Pág y Av Pág: diez; Inicio y Fin: primero y último. Arrastrar: ventana; con Mayús: mover; Mayús y flechas: mover. Más y menos: zoom; I: invertir; 0: restablecer. Dedo: cortes; dos: zoom y mover.",
+	 "Roda ou setas: cortes; Page Up e Page Down: dez; Home e End: primeiro e último. Arrastar: janela; com Shift: mover; Shift e setas: mover. Mais e menos: zoom; I: inverter; 0: redefinir. Dedo: cortes; dois: zoom e mover."},
 	{"When", "Wann", "Cuándo", "Quando"},
 	{"White", "Weiß", "Blanco", "Branco"},
 	{"Working", "Arbeitet", "Trabajando", "Trabalhando"},
@@ -798,7 +799,7 @@ static const char
 	{"without a name", "ohne Namen", "sin nombre", "sem nome"},
 	{"write", "schreiben", "escribir", "gravar"},
 	{"writing the result", "Ergebnis wird geschrieben", "escribiendo el resultado", "gravando o resultado"},
-			   /* clang-format on */
+				   /* clang-format on */
 };
 
 static int compare_row(const void *english, const void *row)

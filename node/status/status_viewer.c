@@ -200,7 +200,7 @@ void status_write_look(struct html *h, const struct status *s, const struct job_
 		    say(s->language,
 			"Wheel or arrow keys: slices; Page Up and Page Down: ten; Home and End: first and last. Drag: "
 			"window; with Shift: move; Shift and arrow keys: move. Plus and minus: zoom; I: invert; 0: "
-			"reset."));
+			"reset. Finger: slices; two: zoom and move."));
 	put_choice(h, s, v[0], two);
 	status_page_end(h, s, "");
 }

@@ -252,6 +252,15 @@ def test_in_the_browser(folder, things):
     check(b.value(seen) == first + 1 and b.value("document.activeElement.id") == "slice", "an update moved it")
     b.value("document.getElementById('b-copy').click()")
     check(b.value("getSelection().toString()") == n.show(1)["job"]["study"], "another text is copied")
+    # On paper it is the slice of the slider, and no table is divided that fits a page.
+    b.call("Emulation.setEmulatedMedia", media="print")
+    at = 100 * first / (last - 1)
+    b.call("Page.captureScreenshot", format="png")  # it is laid out
+    style = b.value("(i => [getComputedStyle(i).objectFit, getComputedStyle(i).objectPosition])(document.querySelector('#strip img'))")
+    check(style[0] == "cover" and abs(float(style[1].split("%")[0]) - at) < 0.1, f"{style}, not {at} %")
+    check(b.value("+document.getElementById('slice').value") == first + 1, "it is another slice")
+    check(b.value("[...document.querySelectorAll('table')].every(t => getComputedStyle(t).breakInside == 'avoid')"), "a table is divided")
+    b.call("Emulation.setEmulatedMedia", media="")
     every_way(b, f"{url}jobs/1", "a case with slices")
     # The report runs its script although it may not act on the page.
     report = f"{url}jobs/{n.jobs()[0]['id']}/report"
@@ -391,7 +400,10 @@ def test_slices_in_the_browser(folder, things):
     wait_for("two slices", lambda: all(b.value(seen) or [0]) and all(b.value(window)))
     total = b.value("+document.querySelector('.pane [type=range]').max")
     check(total > 4 and b.value(seen) == 2 * [total // 2 + 1], f"{b.value(seen)} of {total}")
+    check(b.value("document.documentElement.scrollHeight <= innerHeight"), "it is higher than the window")
     b.value("document.activeElement.blur()")
+    b.key("ArrowDown")  # before anything is pressed
+    wait_for("the next slice", lambda: b.value(seen) == 2 * [total // 2 + 2])
     walked = []
     while "look-0" not in walked:
         check(len(walked) < 30, walked)
@@ -491,6 +503,7 @@ def test_slices_in_the_browser(folder, things):
         wait_for("two slices", lambda: all(b.value(seen) or [0]))
         good(b, f"{width} pixels")
         b.picture(f"look-{width}{'-dark' if dark else ''}", True)
+    touched(b, seen, total)
     b.call("Emulation.setEmulatedMedia", media="print")
     check(b.value("[...document.querySelectorAll('.tools, #beside, #look-keys')].every(e => !e.checkVisibility())"),
           "buttons on paper")
@@ -509,6 +522,28 @@ def test_slices_in_the_browser(folder, things):
     check(b.value(window) == own[:2] * 2, b.value(window))
     b.value("document.getElementById('look-reset').click()")
     check(b.value(window) == own and b.value(box + ".checked") is False, "reset")
+
+
+def touched(b, seen, total):
+    """A finger goes through the slices, two zoom."""
+    x, y = b.value("(e => (e.scrollIntoView({block: 'center'}), (r => [r.x + r.width / 2, r.y + r.height / 2])(e.getBoundingClientRect())))"
+                   "(document.getElementById('look-0'))")
+    start, page = total // 2 + 1, b.value("scrollY")
+
+    def fingers(kind, *points):
+        b.call("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x + dx, "y": y + dy, "id": i} for i, (dx, dy) in enumerate(points)])
+    fingers("touchStart", (0, 0))
+    fingers("touchMove", (0, 15))
+    fingers("touchMove", (0, 30))
+    fingers("touchEnd")
+    wait_for("two slices further", lambda: b.value(seen) == 2 * [start + 2])
+    check(b.value("scrollY") == page, "the page moved")
+    before = b.value("document.getElementById('look-0').toDataURL()")
+    fingers("touchStart", (-20, 0), (20, 0))
+    fingers("touchMove", (-60, 0), (60, 0))
+    fingers("touchEnd")
+    wait_for("larger", lambda: b.value("document.getElementById('look-0').toDataURL()") != before)
+    check(b.value(seen) == 2 * [start + 2], "two fingers turned it")
 
 
 def test_axe(folder, things):

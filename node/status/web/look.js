@@ -5,6 +5,7 @@
 "use strict";
 (function () {
 	var BYTES = 160e6, AHEAD = 8; /* kept of both sides; slices on each side */
+	var FINGER = 14; /* pixels that a finger moves for each slice */
 	var AGAIN = 40, WAITS = 200; /* ms until it is asked again for the slice that a person wants, for another one */
 	var LATER = [2, 10, 65]; /* s after the first, second, third failure: the node keeps its own for a minute (status_look.c) */
 	var section = document.getElementById("look"), makers = +section.dataset.makers, words = document.body.dataset; /* in the language of the page */
@@ -14,7 +15,7 @@
 			step: +e.dataset.step, way: 1, asked: new Set(), failed: new Map(), seen: 0, first: null, range: null,
 			canvas: e.querySelector("canvas"), paper: document.createElement("canvas"),
 			slider: e.querySelector("[type=range]"), place: e.querySelector("output"), wrong: e.querySelector(".wrong"),
-			exact: +e.querySelector("[type=range]").value, wheel: 0,
+			exact: +e.querySelector("[type=range]").value, wheel: 0, fingers: new Map(), turned: 0,
 			black: e.querySelector(".black"), white: e.querySelector(".white") };
 	});
 
@@ -305,9 +306,9 @@
 			return;
 		if (other[e.key])
 			other[e.key]();
-		else if (e.target === p.canvas && e.shiftKey && moves[e.key])
+		else if (e.target.type !== "range" && e.shiftKey && moves[e.key])
 			move(p, moves[e.key][0], moves[e.key][1]);
-		else if (e.target === p.canvas && turns[e.key])
+		else if (e.target.type !== "range" && turns[e.key])
 			turn(p, turns[e.key]);
 		else
 			return;
@@ -327,8 +328,43 @@
 		}
 	}
 
+	/* A finger up or down: slices, or the picture where dragging moves it; two: zoom and move. */
+	function touch(p, down) {
+		p.fingers.set(down.pointerId, [down.clientX, down.clientY]);
+		p.turned = 0;
+	}
+
+	function spread(p) { /* of two fingers: their middle and distance */
+		var f = Array.from(p.fingers.values());
+		return [(f[0][0] + f[1][0]) / 2, (f[0][1] + f[1][1]) / 2, Math.hypot(f[0][0] - f[1][0], f[0][1] - f[1][1])];
+	}
+
+	function slide(p, e) {
+		var last = p.fingers.get(e.pointerId), before, now;
+
+		if (!last)
+			return;
+		before = p.fingers.size === 2 && spread(p);
+		p.fingers.set(e.pointerId, [e.clientX, e.clientY]);
+		if (before) {
+			now = spread(p);
+			magnify(now[2] / Math.max(1, before[2]));
+			move(p, now[0] - before[0], now[1] - before[1]);
+		} else if (pans()) {
+			move(p, e.clientX - last[0], e.clientY - last[1]);
+		} else {
+			p.turned += e.clientY - last[1];
+			for (; Math.abs(p.turned) >= FINGER; p.turned -= Math.sign(p.turned) * FINGER)
+				turn(p, Math.sign(p.turned));
+		}
+	}
+
+	function pans() {
+		return document.getElementById("look-pan").getAttribute("aria-pressed") === "true";
+	}
+
 	function drag(p, down) {
-		var moves = down.shiftKey || down.button === 1 || document.getElementById("look-pan").getAttribute("aria-pressed") === "true";
+		var moves = down.shiftKey || down.button === 1 || pans();
 		var range = p.range, x = down.clientX, y = down.clientY, last = [x, y];
 
 		function go(e) {
@@ -346,6 +382,10 @@
 			p.canvas.removeEventListener("pointermove", go);
 		}
 		p.canvas.setPointerCapture(down.pointerId);
+		if (down.pointerType === "touch") {
+			touch(p, down);
+			return;
+		}
 		p.canvas.addEventListener("pointermove", go);
 		p.canvas.addEventListener("pointerup", end, { once: true });
 		p.canvas.addEventListener("pointercancel", end, { once: true });
@@ -357,13 +397,20 @@
 			if (isFinite(range[0]) && isFinite(range[1]))
 				level(p, range);
 		}
-		p.e.addEventListener("keydown", key.bind(null, p));
+		p.canvas.addEventListener("pointermove", slide.bind(null, p));
+		["pointerup", "pointercancel"].forEach(function (what) {
+			p.canvas.addEventListener(what, function (e) { p.fingers.delete(e.pointerId); });
+		});
 		p.canvas.addEventListener("wheel", wheel.bind(null, p), { passive: false });
 		p.canvas.addEventListener("pointerdown", drag.bind(null, p));
 		p.canvas.addEventListener("dblclick", reset);
 		p.slider.addEventListener("input", function () { turn(p, p.slider.value - p.k); });
 		p.black.addEventListener("change", typed);
 		p.white.addEventListener("change", typed);
+	});
+	document.addEventListener("keydown", function (e) { /* also where nothing was pressed yet: of the first result */
+		if (e.target === document.body || section.contains(e.target))
+			key(panes.find(function (p) { return p.e.contains(e.target); }) || panes[0], e);
 	});
 	[["in", magnify.bind(null, 1.25)], ["out", magnify.bind(null, 0.8)], ["invert", invert], ["reset", reset]].forEach(function (b) {
 		document.getElementById("look-" + b[0]).addEventListener("click", function () { b[1](); });

@@ -57,6 +57,7 @@
 		var at = Math.floor((2 * slider.value - 1) * total / (2 * slider.max));
 		var text = said(step > 0 ? "height" : "slice", { n: at + 1, total: total, mm: (at * step).toFixed(1) });
 
+		document.getElementById("strip").style.setProperty("--at", slider.max > 1 ? 100 * (slider.value - 1) / (slider.max - 1) + "%" : "0");
 		slider.setAttribute("aria-valuetext", text);
 		document.getElementById("slice-of").textContent = slider.disabled ? said("making") : text;
 	}
@@ -104,12 +105,12 @@
 			turn(e.target.value);
 	});
 	document.addEventListener("scroll", function (e) {
-		if (e.target.id !== "strip" || document.getElementById("slice").disabled)
+		if (e.target.id !== "strip" || document.getElementById("slice").disabled || matchMedia("print").matches)
 			return;
 		document.getElementById("slice").value = shown();
 		label();
 	}, true);
-	window.addEventListener("resize", middle);
+	["resize", "afterprint"].forEach(function (what) { window.addEventListener(what, middle); });
 
 	/* ---- copy ---- */
 
