@@ -329,6 +329,8 @@ int bench_node_start(const struct bench_node_options *o, struct bench_node **ret
 		ret = make_path(b, "spool/journal.db", path, err);
 	if (ret == 0)
 		ret = journal_open_reader(path, &b->journal, err);
+	if (ret == 0)
+		ret = jobs_refresh(&b->jobs, b->journal, 0, err); /* from the first case on, so that all stay in memory */
 	if (ret < 0)
 		bench_node_end(b);
 	else

@@ -149,7 +149,8 @@ int jobs_begin(struct jobs *jobs, struct journal *j, double now, struct err *err
 		if (now <= 0)
 			continue;
 		jobs_observe_clock(jobs, now);
-		ret = jobs_record_settled(jobs, j, now, &why);
+		if (jobs_record_settled(jobs, j, now, NULL) < 0)
+			now = 0; /* as on a full disk: they stay in memory */
 		jobs_forget_settled(jobs, 0);
 	}
 	if (ret < 0) {

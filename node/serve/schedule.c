@@ -563,10 +563,8 @@ static void clean_space(struct schedule *s, double now)
 /* Record settled jobs in the journal, so that a start need not read them. */
 static void record_settled(struct schedule *s, double now)
 {
-	struct err err = {0};
-
-	if (s->journal && jobs_record_settled(&s->jobs, s->journal, now, &err) < 0)
-		journal_error(s, &err, now);
+	if (s->journal) /* what cannot be recorded now, as on a full disk, stays in memory */
+		(void)jobs_record_settled(&s->jobs, s->journal, now, NULL);
 	s->record_at = s->clock + RECORD_EVERY;
 }
 

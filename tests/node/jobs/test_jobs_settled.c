@@ -292,6 +292,36 @@ TEST(listed_by_state_and_time, .setup = setup, .teardown = teardown)
 	journal_close(j);
 }
 
+/* The manager records in between, as far as it can. Without the tables, as in a journal of an earlier version, all are read. */
+TEST(begun_with_and_without_records, .setup = setup, .teardown = teardown)
+{
+	struct place *p = *state;
+	struct journal *j = open_journal(p), *reader = NULL;
+	struct err err = {0};
+
+	for (int i = 0; i < 1001; i++) /* more than are recorded at a time */
+		deliver(j, KEY("1", "a"), 1000);
+	for (int round = 0; round < 4; round++) {
+		struct jobs jobs = {0};
+
+		if (round == 1)
+			execute(p, "DROP TABLE settled_job");
+		if (round == 2)
+			execute(p, "UPDATE event SET time=time");
+		assert_done(journal_open_reader(p->path, &reader, &err), &err);
+		assert_done(jobs_begin(&jobs, round < 3 ? reader : j, 5000, &err), &err);
+		assert_int_equal(jobs.n, round < 3 ? 1001 : 1);
+		assert_int_equal(jobs_find(&jobs, 1000)->state, JOB_DELIVERED);
+		jobs_clear(&jobs);
+		journal_close(reader);
+		if (round == 1) {
+			journal_close(j);
+			j = open_journal(p);
+		}
+	}
+	journal_close(j);
+}
+
 /* The rows of old cases are deleted, those of this table with them. */
 TEST(deleted_with_its_case, .setup = setup, .teardown = teardown)
 {
