@@ -256,13 +256,23 @@ void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text,
 		 number, e->images, name, tag_text(tag), value);
 }
 
+/* The id of the first case of which it is a revision, of a revision, and so on. */
+static int64_t first_revision(const struct jobs *jobs, const struct job_view *v)
+{
+	const struct job_view *before;
+
+	while (v->revision_of > 0 && v->revision_of < v->id && (before = jobs_find(jobs, v->revision_of)))
+		v = before;
+	return v->id;
+}
+
 const struct job_view *case_sweep_chosen(const struct jobs *jobs, const struct job_view *v)
 {
 	const struct job_view *found = NULL;
-	int64_t of = v->sweep > 0 ? v->revision_of : v->id;
 
 	for (const struct job_view *o = jobs_of_study(jobs, v->key); o; o = jobs_before_in_study(o))
-		if (o->sweep > 0 && o->revision_of == of && o->state != JOB_CANCELLED && (!found || o->id > found->id))
+		if (o->sweep > 0 && o->id >= (found ? found->id : v->id) && o->state != JOB_CANCELLED &&
+		    !strcmp(o->key, v->key) && first_revision(jobs, o) == first_revision(jobs, v))
 			found = o;
 	return found;
 }

@@ -30,8 +30,8 @@ int case_newer_open(struct journal *j, const struct jobs *jobs, const struct job
 int case_sweeps_find(struct journal *j, const struct job_view *v, bool proved, struct exposures *ret_sweeps, struct err *err);
 /* Write "sweep 1: 25 images with Acquisition Number (0020,0012) 1". number: from 1. */
 void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text, size_t size);
-/* Return the case of the sweep that was chosen last for a job, or beside it if it is such a case itself; NULL: none was chosen. It is
- * the one whose result counts. */
+/* Return the case of the sweep that was chosen last for a job, for one that it is a revision of, or beside it if it is such a case itself;
+ * NULL: none was chosen since. It is the one whose result counts. */
 const struct job_view *case_sweep_chosen(const struct jobs *jobs, const struct job_view *v);
 /* Open a case of one sweep. EINVAL: there is none of this number; ESTALE: the job has changed. */
 int case_sweep_open(struct journal *j, const struct jobs *jobs, const struct job_view *v, long number, const char *where,

@@ -279,7 +279,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 		       const struct exposures *sweeps)
 {
 	bool chooses = sweeps->n > 0 && v->state != JOB_CANCELLED;
-	const struct job_view *chosen = v->sweep > 0 || v->state == JOB_CANCELLED ? case_sweep_chosen(&s->jobs, v) : NULL;
+	const struct job_view *chosen = case_sweep_chosen(&s->jobs, v);
 	const char *hint = chooses ? JOB_HINT_SWEEP : job_hint(v);
 	const char *word;
 	char sentence[1200] = "";

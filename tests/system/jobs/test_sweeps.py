@@ -101,6 +101,20 @@ def test_half_of_each_is_as_many_as_announced(folder, things):
     check("Reconstruct sweep 1" in text and "Reconstruct sweep 2" not in text and f"/jobs/{job}/retry" not in text, text)
 
 
+def test_a_retake_after_the_result(folder, things):
+    """The first result says, too, that another one counts."""
+    n, _, first, second = begin(folder, things)
+    h.send(n.port, first)
+    one = n.wait_states("delivered")[0]["id"]
+    h.send(n.port, second)
+    job = n.wait_states("delivered", "held")[1]["id"]
+    check("was chosen" not in page_tools.page(n, f"/jobs/{one}"), "nobody has chosen")
+    page_tools.press(n, f"/jobs/{job}", "Reconstruct sweep 2", "sweep", sweep=2)
+    two = n.wait_states("delivered", "cancelled", "delivered")[2]["id"]
+    said = f'Sweep 2 was chosen: the result that counts is that of <a href="/jobs/{two}">'
+    wait_for(said, lambda: said in page_tools.page(n, f"/jobs/{one}"))
+
+
 def test_a_mammogram_among_projections(folder, things):
     n, pacs, first, second = begin(folder, things)
     mammogram = edited(second[4], second[4], ImageType=["ORIGINAL", "PRIMARY"], PositionerPrimaryAngle=0.1)
