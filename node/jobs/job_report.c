@@ -120,7 +120,8 @@ json_t *job_report_view(const struct job_view *v, const char *spool)
 					 "destinations", destinations, "result", result_of(v), "progress",
 					 progress ? progress : json_null(), "protocol_text",
 					 event_json_text(case_results_protocol(v, with)), "companions", (json_int_t)v->companions,
-					 "companion", event_json_text(v->companion_text), "waits_until", v->waits_until));
+					 "companion", event_json_text(v->companion_text ? v->companion_text : ""), "waits_until",
+					 v->waits_until));
 	return view;
 }
 

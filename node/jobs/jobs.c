@@ -78,6 +78,7 @@ static void view_free(struct job_view *v)
 	free(v->routing);
 	free(v->header);
 	free(v->further);
+	free(v->companion_text);
 	other_result_clear(&v->other);
 	job_sends_free(v->sends, v->n_sends);
 	free(v->objects);
@@ -408,7 +409,10 @@ static int on_complete(struct job_view *v, const json_t *detail, const struct ev
 	v->attempts = v->crashes = v->space_tries = 0;
 	v->not_before = v->waits_until = 0;
 	v->companions = 0;
-	set_text(v->companion_text, sizeof(v->companion_text), json_get_text(detail, "companion"));
+	free(v->companion_text);
+	v->companion_text = NULL;
+	if (json_get_text(detail, "companion")[0] && !(v->companion_text = strdup(json_get_text(detail, "companion"))))
+		return -ENOMEM;
 	v->reason[0] = '\0';
 	/* What a person decided about the first job holds for its further results. */
 	if (v->other.of > 0 && json_get_bool(detail, "as_is"))

@@ -99,14 +99,14 @@ struct job_view {
 	int64_t started_seq;   /* seq of the last `started` event: it identifies the attempt; 0: none yet */
 	struct assemble members;
 	/* For a CT series that the case needs, see node/jobs/companion.h. */
-	char frame[65];		  /* Frame of Reference UID of its images; "": none */
-	double acquired;	  /* earliest acquisition, as in struct companion_series; 0: unknown */
-	bool attenuated;	  /* its own images have what the attenuation is corrected with */
-	double waits_until;	  /* it waits for such a series until then at the latest, s since the epoch; 0: it does not */
-	bool lacks_companion;	  /* held because none has come */
-	long companions;	  /* number of images of the series that was joined */
-	char companion_text[400]; /* which one, and why; "": none */
-	long damaged; /* number of damaged instance files because of which the job is held; 0: not held for that reason */
+	char frame[65];	      /* Frame of Reference UID of its images; "": none */
+	double acquired;      /* earliest acquisition, as in struct companion_series; 0: unknown */
+	bool attenuated;      /* its own images have what the attenuation is corrected with */
+	double waits_until;   /* it waits for such a series until then at the latest, s since the epoch; 0: it does not */
+	bool lacks_companion; /* held because none has come */
+	long companions;      /* number of images of the series that was joined */
+	char *companion_text; /* which one, and why; NULL: none */
+	long damaged;	      /* number of damaged instance files because of which the job is held; 0: not held for that reason */
 	char protocol[CONFIG_NAME_SIZE], route[CONFIG_NAME_SIZE]; /* that were chosen last; "": not yet */
 	struct job_send *sends;
 	size_t n_sends;

@@ -158,7 +158,7 @@ static bool complete_as_first(struct schedule *s, const struct job_view *v, cons
 	bool changed = false;
 
 	if (journal_each_member(s->journal, first->id, add_image, &all, NULL) == 0) {
-		json_object_set_new(detail, "companion", event_json_text(first->companion_text));
+		json_object_set_new(detail, "companion", event_json_text(first->companion_text ? first->companion_text : ""));
 		changed = schedule_decide_complete(s, v, json_incref(detail), all.list, all.n, now);
 	}
 	json_decref(detail);

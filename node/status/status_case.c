@@ -375,7 +375,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 			    v->accession);
 	status_page_state(h, s, v, 0, &sweeps);
 	status_page_warnings(h, s, v, false);
-	if (v->companion_text[0])
+	if (v->companion_text)
 		html_printf(h, "<p class=\"facts\" id=\"companion\">%s <bdi lang=\"en\">%s</bdi>.</p>",
 			    say(s->language, "Attenuation correction:"), v->companion_text);
 	if (v->in_place)

@@ -115,7 +115,7 @@ TEST(ct_series)
 	assert_string_equal(v->frame, "1.2");
 	apply(&jobs, 7, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[]}");
 	assert_int_equal(v->companions, 0); /* those before do not count */
-	assert_string_equal(v->companion_text, "");
+	assert_null(v->companion_text);
 	jobs_clear(&jobs);
 }
 
