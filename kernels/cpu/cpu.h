@@ -104,6 +104,12 @@ static inline size_t cpu_slice_floats(int blocks)
 	return (bytes / sizeof(float) + CPU_BLOCK) / CPU_BLOCK * CPU_BLOCK;
 }
 
+/* Return the floats of a thread's scratch for n spans. */
+static inline size_t cpu_span_floats(int n)
+{
+	return ((size_t)n * sizeof(struct cpu_span) / sizeof(float) + CPU_BLOCK - 1) / CPU_BLOCK * CPU_BLOCK;
+}
+
 struct cpu_paths; /* defined in cpu_paths.c */
 struct cpu_lines; /* defined in cpu_lines.c */
 

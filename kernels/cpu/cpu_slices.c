@@ -10,8 +10,8 @@
  *
  * Back: a unit of work is a tile of voxel columns. The tile's footprint on the detector (q and d, or one of them, times the ray's
  * length) is copied into the thread's scratch. Then each row of voxels is finished, for all views, before the next; with a rule
- * it is updated at once, and only what lies between its first and its last voxel that is not 0 is computed: the others stay 0
- * (kernels/rules.h). Every voxel belongs to one tile; the result is the only volume that is used. With `add`, the terms are
+ * it is updated at once, and only what bins with data touch, without the zeros at both ends, is read and computed: the others keep
+ * their values (kernels/rules.h). Every voxel belongs to one tile; the result is the only volume that is used. With `add`, the terms are
  * added to the existing values view by view, in the order of a single pass over all views; so several passes over parts of the
  * views give bitwise the same result.
  *
@@ -190,6 +190,7 @@ struct back_work {
 	float *num, *den;     /* rows of voxels */
 	float *footprint_q,
 		*footprint_d;	/* for each view its footprint, footprint_v rows of footprint_u bins: q * length and d * length */
+	struct cpu_span *data;	/* of each of these rows: the bins from the first to the last with d > 0; with a rule */
 	struct back_view *view; /* n_views elements */
 	struct back_strip *strip; /* n_views * strips elements, if there are strips */
 	float *slice;		  /* with strips: a slice with its blocks of voxels for each of them */
@@ -207,6 +208,18 @@ static struct cpu_span limit_span(struct cpu_span s, const struct cpu_span *foot
 {
 	s.first = cpu_max(s.first, footprint->first);
 	s.end = cpu_min(s.end, footprint->end);
+	return s;
+}
+
+/* Return the elements without the zeros at both ends. */
+static struct cpu_span without_zeros(const float *d, int n)
+{
+	struct cpu_span s = {0, n};
+
+	while (s.first < s.end && d[s.end - 1] == 0)
+		s.end--;
+	while (s.first < s.end && d[s.first] == 0)
+		s.first++;
 	return s;
 }
 
@@ -229,6 +242,9 @@ static void fill_footprint(const struct projection *a, const struct cpu_back *jo
 			      job->d ? job->d + bin : NULL, a->mask.mem && !job->d ? a->mask.mem + bin : NULL,
 			      a->len_u + (size_t)view * n_u + b->footprint_u.first, a->len_v[(size_t)view * n_v + (size_t)r],
 			      b->footprint_u.end - b->footprint_u.first);
+		if (job->x)
+			w->data[(size_t)view * (size_t)a->footprint_v + (size_t)(r - b->footprint_v.first)] =
+				without_zeros(w->footprint_d + to, b->footprint_u.end - b->footprint_u.first);
 	}
 }
 
@@ -361,6 +377,39 @@ static bool back_row(const struct projection *a, int view, struct cpu_span live,
 	return fresh;
 }
 
+/* Return the voxels of the tile's row j that bins with d > 0 touch, and a few more; with strips, all of them. */
+static struct cpu_span touched_voxels(const struct projection *a, const struct cpu_tile *t, int j, const struct back_work *w)
+{
+	struct cpu_span touched = {t->x1, t->x0};
+
+	for (int view = 0; view < a->n_views; view++) {
+		const struct back_view *b = &w->view[view];
+		const struct slice_map *map;
+		struct cpu_span v;
+
+		if (cpu_has_strips(a))
+			return (struct cpu_span){t->x0, t->x1};
+		if (b->whole.b0 >= b->whole.b1)
+			continue;
+		map = &b->whole.s->map;
+		v = limit_span(cpu_footprint(map, 1, j, j + 1, a->scan->n_v), &b->footprint_v);
+		for (int r = v.first; r < v.end; r++) {
+			size_t row = (size_t)view * (size_t)a->footprint_v + (size_t)(r - b->footprint_v.first);
+			struct cpu_span u = w->data[row];
+
+			if (u.first >= u.end)
+				continue;
+			u.first += b->footprint_u.first;
+			u.end += b->footprint_u.first;
+			touched.first = cpu_min(touched.first, (int)floor(map->scale[0] * u.first + map->shift[0]) - 1);
+			touched.end = cpu_max(touched.end, (int)floor(map->scale[0] * u.end + map->shift[0]) + 3);
+		}
+	}
+	touched.first = cpu_max(touched.first, t->x0);
+	touched.end = cpu_min(touched.end, t->x1);
+	return touched;
+}
+
 static inline __attribute__((always_inline)) bool all_zero_loop(const float *x)
 {
 	int other = 0;
@@ -372,11 +421,9 @@ static inline __attribute__((always_inline)) bool all_zero_loop(const float *x)
 
 FOR_AVX2(bool, all_zero, (const float *x), (x))
 
-/* Return the voxels of [x0, x1) without the zeros at both ends. x: of voxel 0. */
-static struct cpu_span between_zeros(const float *x, int x0, int x1)
+/* Return the voxels of the span without the zeros at both ends. x: of voxel 0. */
+static struct cpu_span between_zeros(const float *x, struct cpu_span s)
 {
-	struct cpu_span s = {x0, x1};
-
 	while (s.end - s.first >= STRETCH && all_zero(x + s.end - STRETCH))
 		s.end -= STRETCH;
 	while (s.first < s.end && x[s.end - 1] == 0)
@@ -394,7 +441,7 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 	size_t n_z = (size_t)a->grid.n[2], n_x = (size_t)a->grid.n[0], n_y = (size_t)a->grid.n[1];
 	size_t row_bytes = (size_t)(t->x1 - t->x0) * sizeof(float);
 	const float *first = job->x ? job->x : job->num; /* the volume to prefetch */
-	int width = t->x1 - t->x0;
+	int width, ahead;
 
 	for (int view = 0; view < a->n_views; view++)
 		fill_footprint(a, job, t, view, w);
@@ -406,17 +453,23 @@ static void back_tile(const struct projection *a, const struct cpu_back *job, co
 			struct cpu_span inside = {t->x0, t->x1}, live;
 			bool fresh = !job->add;
 
+			if (job->x)
+				inside = touched_voxels(a, t, j, w);
+			if (inside.first >= inside.end)
+				continue;
+			ahead = inside.first - t->x0;
+			width = inside.end - inside.first;
 			if (j + 1 < t->y1)
-				fetch_row(first + row + n_x, width);
+				fetch_row(first + row + n_x + ahead, width);
 			else if (k + 1 < n_z)
-				fetch_row(first + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0, width);
+				fetch_row(first + ((k + 1) * n_y + (size_t)t->y0) * n_x + t->x0 + ahead, width);
 			if (job->add) {
 				memcpy(w->num + t->x0, job->num + row, row_bytes);
 				if (job->d)
 					memcpy(w->den + t->x0, job->den + row, row_bytes);
 			}
 			if (job->x)
-				inside = between_zeros(job->x + row - t->x0, t->x0, t->x1);
+				inside = between_zeros(job->x + row - t->x0, inside);
 			if (inside.first >= inside.end)
 				continue;
 			live = (struct cpu_span){inside.first / CPU_BLOCK, count_blocks(inside.end)};
@@ -442,6 +495,7 @@ void cpu_slices_back(struct projection *a, const struct cpu_back *job)
 	int tiles_x = (n_x + a->tile_x - 1) / a->tile_x, tiles_y = (n_y + a->tile_y - 1) / a->tile_y;
 	size_t row_floats = (size_t)count_blocks(a->scan->n_u) * CPU_BLOCK + 2 * (size_t)a->pad_u;
 	size_t voxels = (size_t)a->blocks_x * CPU_BLOCK, footprint = (size_t)a->n_views * foot_floats(a);
+	size_t data = (size_t)a->n_views * cpu_span_floats(a->footprint_v);
 	size_t views = (size_t)a->n_views * CPU_BACK_VIEW, strips = (size_t)a->n_views * (size_t)a->strips * CPU_BACK_STRIP;
 
 	(void)threads;
@@ -456,8 +510,9 @@ void cpu_slices_back(struct projection *a, const struct cpu_back *job)
 			.footprint_q = scratch + 2 * row_floats + 2 * voxels,
 			.footprint_d = scratch + 2 * row_floats + 2 * voxels + footprint,
 			.view = (void *)after,
-			.strip = (void *)(after + views),
-			.slice = after + views + strips,
+			.data = (void *)(after + views),
+			.strip = (void *)(after + views + data),
+			.slice = after + views + data + strips,
 		};
 
 		memset(scratch, 0, 2 * row_floats * sizeof(float));

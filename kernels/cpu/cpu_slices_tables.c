@@ -164,7 +164,7 @@ void cpu_slices_shape(struct projection *a)
 	forward = round_up((size_t)g->n[0]) + 2 * (size_t)a->pad_x + 2 * (size_t)a->blocks_u * CPU_BLOCK;
 	back = 2 * (round_up((size_t)scan->n_u) + 2 * (size_t)a->pad_u + (size_t)a->blocks_x * CPU_BLOCK +
 		    (size_t)a->n_views * (size_t)a->footprint_u * (size_t)a->footprint_v) +
-	       (size_t)a->n_views * CPU_BACK_VIEW;
+	       (size_t)a->n_views * (CPU_BACK_VIEW + cpu_span_floats(a->footprint_v));
 	if (cpu_has_strips(a)) {
 		forward += (size_t)g->n[2] * cpu_slice_floats(a->blocks_u);
 		back += (size_t)a->n_views * (size_t)a->strips * (CPU_BACK_STRIP + cpu_slice_floats(a->blocks_x));
