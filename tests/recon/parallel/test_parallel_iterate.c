@@ -459,6 +459,32 @@ TEST(progress_and_cancel)
 	}
 }
 
+/* Two views of pixels as large as bins: the first one has the sums of columns, the second those of rows. */
+TEST(two_projections)
+{
+	enum { N = 40 };
+	struct device *dev = fixture_device(FIXTURE_CPU, 2);
+	struct parallel_scan s = {.n_slices = 1, .n_angles = 2, .n_radial = N, .bin = 1, .slice = 1, .arc = 180};
+	struct parallel_protocol p = parallel_protocol_of(ALGORITHM_ART, N);
+	float *lines, *image;
+	struct parallel_report report;
+
+	consistent(&p, &s, dev, 0, 1, &lines);
+	p.iterations = 100;
+	image = parallel_image(&p, &s, dev, lines, &report);
+	assert_true(report.residual < 1e-5);
+	for (int i = 0; i < N; i++) {
+		double row = 0, column = 0;
+
+		for (int j = 0; j < N; j++) {
+			column += image[j * N + i];
+			row += image[i * N + j];
+		}
+		assert_near(column, lines[i], 1e-3);
+		assert_near(row, lines[N + i], 1e-3);
+	}
+}
+
 /* Rays at theta and theta + 180 degrees are the same: over a whole turn, the views of a subset are not opposite to each other. */
 TEST(opposite_views)
 {

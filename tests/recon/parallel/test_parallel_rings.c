@@ -146,6 +146,24 @@ TEST(round_edges_stay)
 	}
 }
 
+/* The last bins are treated as the first ones: bins in the opposite order lose the same offsets. */
+TEST(order_of_bins)
+{
+	struct parallel_scan s = {.n_slices = 1, .n_angles = 120, .n_radial = N, .bin = 1, .slice = 1, .arc = 180};
+	float *lines = make_lines(&s, 0, 2e4), *mirrored = make_lines(&s, 0, 2e4), offset[N];
+	struct parallel_rings r;
+
+	make_offsets(0, offset);
+	for (int i = 0; i < s.n_angles * N; i++)
+		lines[i] += offset[i % N];
+	for (int i = 0; i < s.n_angles * N; i++)
+		mirrored[i] = lines[i - i % N + N - 1 - i % N];
+	assert_int_equal(parallel_remove_rings(&s, 3, lines, NULL, &r, NULL), 0);
+	assert_int_equal(parallel_remove_rings(&s, 3, mirrored, NULL, &r, NULL), 0);
+	for (int i = 0; i < s.n_angles * N; i++)
+		assert_near(mirrored[i], lines[i - i % N + N - 1 - i % N], 1e-6); /* float32 values up to 4 */
+}
+
 /* The sectors are those of the angles: views in another order, as of a golden-angle scan, lose the same offsets. */
 TEST(order_of_views)
 {
