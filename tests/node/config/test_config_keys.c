@@ -217,6 +217,64 @@ TEST(every_default)
 	each_key(check_default);
 }
 
+#define LETTERS_16 "ABCDEFGHIJKLMNOP"
+
+/* Some limits by their values: every_key takes them from the table that it tests. */
+TEST(limits_by_value)
+{
+	static const struct {
+		int section;
+		const char *kind, *key; /* kind: NULL: section without kinds */
+		const char *below, *least, *most, *above;
+	} rows[] = {
+		{SECTION_NODE, NULL, "aet", "", "A", LETTERS_16, LETTERS_16 "Q"},
+		{SECTION_NODE, NULL, "quiet_time", "0.09", "0.1", "86400", "86401"},
+		{SECTION_DESTINATIONS, NULL, "aet", "", "A", LETTERS_16, LETTERS_16 "Q"},
+		{SECTION_PROTOCOLS, "dbt", "iterations", "0", "1", "1000", "1001"},
+		{SECTION_PROTOCOLS, "dbt", "subsets", "-1", "0", "1000", "1001"},
+		{SECTION_PROTOCOLS, "dbt", "relaxation", "0.0009", "0.001", "1.999", "2"},
+		{SECTION_PROTOCOLS, "dbt", "filter_cut", "0.009", "0.01", "1", "1.01"},
+		{SECTION_PROTOCOLS, "dbt", "voxel", "0.019", "0.02", "5", "5.1"},
+		{SECTION_PROTOCOLS, "dbt", "slice_spacing", "0.09", "0.1", "20", "20.1"},
+		{SECTION_PROTOCOLS, "dbt", "stored_step", "9e-10", "1e-9", "1", "1.1"},
+		{SECTION_PROTOCOLS, "dbt", "slab_thickness", "0.09", "0.1", "300", "301"},
+		{SECTION_PROTOCOLS, "dbt", "slab_step", "0.09", "0.1", "300", "301"},
+		{SECTION_PROTOCOLS, "pet", "iterations", "0", "1", "1000", "1001"},
+		{SECTION_PROTOCOLS, "pet", "subsets", "0", "1", "1000", "1001"},
+		{SECTION_PROTOCOLS, "pet", "matrix", "7", "8", "1024", "1025"},
+		{SECTION_PROTOCOLS, "pet", "voxel", "0.09", "0.1", "50", "51"},
+		{SECTION_PROTOCOLS, "pet", "slice_spacing", "0.09", "0.1", "50", "51"},
+		{SECTION_PROTOCOLS, "pet", "fov_radius", "0.9", "1", "1000", "1001"},
+		{SECTION_PROTOCOLS, "pet", "psf", "0.09", "0.1", "50", "51"},
+		{SECTION_PROTOCOLS, "pet", "postfilter", "0.09", "0.1", "50", "51"},
+		{SECTION_PROTOCOLS, "pet", "filter_cut", "0.009", "0.01", "1", "1.01"},
+		{SECTION_PROTOCOLS, "pet", "scatter_iterations", "0", "1", "10", "11"},
+		{SECTION_PROTOCOLS, "parallel", "iterations", "0", "1", "100000", "100001"},
+		{SECTION_PROTOCOLS, "parallel", "subsets", "0", "1", "16384", "16385"},
+		{SECTION_PROTOCOLS, "parallel", "relaxation", "0.0009", "0.001", "1.999", "2"},
+		{SECTION_PROTOCOLS, "parallel", "filter_cut", "0.009", "0.01", "1", "1.01"},
+		{SECTION_PROTOCOLS, "parallel", "matrix", "1", "2", "16384", "16385"},
+		{SECTION_PROTOCOLS, "parallel", "pixel", "0.0009", "0.001", "1000", "1001"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct config_section *section = &config_sections[rows[i].section];
+		const char *const texts[] = {rows[i].below, rows[i].least, rows[i].most, rows[i].above};
+		const struct key *key;
+		void *base;
+
+		section = rows[i].kind ? config_section_kind(section, rows[i].kind) : section;
+		key = config_key_find(section, rows[i].key);
+		assert_non_null(key);
+		base = malloc(section->entry_size);
+		config_value_defaults(section, base);
+		for (int t = 0; t < 4; t++)
+			if (config_value_store_text(key, texts[t], base) != (t == 0 || t == 3 ? -1 : 0))
+				fail_msg("%s %s: \"%s\"", section->one, key->name, texts[t]);
+		free(base);
+	}
+}
+
 TEST(tiles_and_bytes)
 {
 	static const struct {
