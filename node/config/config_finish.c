@@ -93,10 +93,6 @@ static void finish_node(struct config_reader *r)
 	if (node->audit == AUDIT_FILE && !node->audit_file[0])
 		config_problem(r, r->text->files[0], 1,
 			       "key 'audit_file' of node: \"\"; allowed: with audit = \"file\" the absolute path of a file");
-	if (node->audit == AUDIT_SYSLOG && !node->audit_socket[0])
-		config_problem(
-			r, r->text->files[0], 1,
-			"key 'audit_socket' of node: \"\"; allowed: with audit = \"syslog\" the absolute path of a socket");
 }
 
 struct entries {
@@ -401,8 +397,6 @@ static void finish_slurm(struct config_reader *r)
 		config_problem(
 			r, r->text->files[0], 1,
 			"key 'executor' of node: with slurm; allowed: only with a port in `cluster`, to which pilots connect");
-	if (!slurm->program[0])
-		config_problem(r, r->text->files[0], 1, "key 'program' of slurm: \"\"; allowed: a command");
 }
 
 void config_finish(struct config_reader *r)
