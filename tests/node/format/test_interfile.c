@@ -318,6 +318,9 @@ TEST(test_complete)
 	must_parse(WITH({"Number of rings := 3", "Number of rings := 2"}), &f);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
 	interfile_clear(&f);
+	must_parse(WITH({"{ 5,1}", "{ 6,1}"}, {"{ -1,-2}", "{ -2,-2}"}), &f); /* the direct planes would be tilted */
+	assert_error(interfile_complete(&f, NULL, &err), &err, EBADMSG, "segment 0: minimum ring difference per segment := -2");
+	interfile_clear(&f);
 }
 
 /* A file counts rings from the depth of the gantry, as STIR does: each segment has the opposite differences, and its planes are

@@ -256,7 +256,7 @@ static struct petsird_bytes make_many(const char *schema, size_t wrong, const vo
 
 		at = i >= wrong && (i - wrong) % 5000 == 0
 			     ? mempcpy(at, by, n)
-			     : write_value(at, 2 * e.detector[0] + e.energy[0], i % 97 == 0 ? (int)(i / 97 % 10) : 0);
+			     : write_value(at, 2 * e.detector[0] + e.energy[0], i % 2 ? (int)(i / 2 % 10) : 0);
 		at = write_value(at, 2 * e.detector[1] + e.energy[1], i % 101 == 0 ? 4 : 0);
 		at = write_value(at, e.tof, i % 89 == 0 ? 1 : 0);
 	}
