@@ -216,6 +216,16 @@ TEST(lists)
 	sensitivity = take_memory(n * sizeof(*sensitivity));
 	WORKS(tn_projector_new(dev, all, &i.grid, &model, &a, &last));
 	WORKS(tn_adjoint(a, FLOATS(ones, N), FLOATS(sensitivity, i.grid.n[2], i.grid.n[1], i.grid.n[0]), 0, &last));
+	for (int k = 0; k < 3; k++) { /* a value that is none, of the last voxel */
+		float right = sensitivity[n - 1];
+
+		sensitivity[n - 1] = (float[]){NAN, INFINITY, -1}[k];
+		assert_error(tn_recon_put(r, TN_SENSITIVITY, FLOATS(sensitivity, i.grid.n[2], i.grid.n[1], i.grid.n[0]), &last),
+			     (struct err *)&last, EINVAL, "sensitivity: a voxel");
+		sensitivity[n - 1] = right;
+		tn_recon_free(r);
+		WORKS(tn_recon_new(dev, s, keys, 1 << TN_SENSITIVITY, NULL, &r, &last));
+	}
 	WORKS(tn_recon_put(r, TN_SENSITIVITY, FLOATS(sensitivity, i.grid.n[2], i.grid.n[1], i.grid.n[0]), &last));
 	WORKS(tn_recon_run(r, NULL, NULL, NULL, &last));
 	found = volume_of(r, &g);

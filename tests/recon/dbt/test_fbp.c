@@ -303,6 +303,35 @@ TEST(contrast_in_the_plane)
 	check_contrast(PROJECTION_EXACT, DBT_FILTER_RAMP, 20, 5, 45, 8, 8, 0.285);
 }
 
+/* A detector above the plane z = 0, with bins on the rays of one in the plane, gives the same values but for 5e-4: the mean of the
+ * weights along u is that of its own plane. */
+TEST(raised_detector)
+{
+	enum { N_U = 9, N_V = 60, VIEWS = 5 };
+	const double part = 0.8; /* of the distance from the source */
+	struct scan *scan = fixture_scan(N_U, N_V, 4, VIEWS), raised = *scan;
+	struct scan_view views[VIEWS];
+	float *line = fixture_floats(N_U * N_V, 5, 1, 2), *valid = fixture_floats(N_U * N_V, 1, 1, 1);
+
+	raised.views = views;
+	for (int c = 0; c < 2; c++)
+		raised.h[c] = part * scan->h[c];
+	for (int i = 0; i < VIEWS; i++) {
+		struct scan_view *view = &views[i];
+
+		*view = scan->views[i];
+		view->posed = true;
+		view->pose = (struct scan_pose){.step_u = {raised.h[0]}, .step_v = {0, raised.h[1]}};
+		for (int c = 0; c < 2; c++)
+			view->pose.origin[c] =
+				view->src[c] + part * (scan->lo[c] + view->shift[c] + 0.5 * scan->h[c] - view->src[c]);
+		view->pose.origin[2] = (1 - part) * view->src[2];
+	}
+	for (int i = 0; i < VIEWS; i++)
+		assert_true(fixture_difference(filtered(&raised, i, DBT_FILTER_RAMP, 1, line, valid),
+					       filtered(scan, i, DBT_FILTER_RAMP, 1, line, valid), N_U * N_V) < 1e-3);
+}
+
 static void refuse(const struct scan *scan, int view, enum dbt_filter filter, double cut, const char *word)
 {
 	float line[64] = {1}, valid[64] = {1};
