@@ -456,6 +456,7 @@ TEST(poison_catches)
 	after = x;
 	buf_release(&x);
 	buf_release(&x); /* an empty one */
+	buf_release(NULL);
 	assert_error(dev->ops->sum(&after, &sum, &err), &err, EFAULT, "after its release");
 	after.mem[3] = 0;
 	assert_int_equal(device_poison_check(dev, &err), -EFAULT);

@@ -125,6 +125,9 @@ TEST(test_values_that_do_not_fit)
 	uid[65] = '\0';
 	assert_int_equal(dicom_new(MG_PROCESSING, uid, &file, &err), -EINVAL);
 	uid[64] = '\0';
+	uid[63] = '.';
+	assert_int_equal(dicom_new(MG_PROCESSING, uid, &file, &err), -EINVAL);
+	uid[63] = '1';
 	ok(dicom_new(MG_PROCESSING, uid, &longest, &err), &err);
 	ok(dicom_get_text(dicom_root(longest), 0x00080018, copy, sizeof(copy), &err) == 1 ? 0 : -1, &err);
 	assert_string_equal(copy, uid);

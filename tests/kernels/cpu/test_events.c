@@ -432,14 +432,20 @@ TEST(refused)
 	struct events *a = NULL;
 	struct err err = {0};
 	struct events_case c;
-	struct buf few;
+	struct buf few, part;
 
 	events_open(dev, &events_setups[0], 10, false, &c);
-	assert_int_equal(dev->ops->events_create(
-				 dev,
-				 &(struct events_spec){.grid = &flat, .fov_radius = 1, .detectors = &c.detectors, .batch = 1}, &a,
-				 &err),
-			 -EINVAL);
+	part = buf_part(&c.detectors, 0, c.detectors.n - 1);
+	for (int i = 0; i < 5; i++) {
+		const struct events_spec spec = {.grid = i == 0 ? &flat : &c.grid,
+						 .fov_radius = i == 1 ? 0 : 1,
+						 .detectors = i == 2 ? &part : &c.detectors,
+						 .batch = i == 3   ? 0
+							  : i == 4 ? (size_t)INT32_MAX + 1
+								   : 1};
+
+		assert_int_equal(dev->ops->events_create(dev, &spec, &a, &err), -EINVAL);
+	}
 	assert_null(a);
 	few = buf_part(&c.x, 0, c.x.n - 1);
 	assert_int_equal(dev->ops->events_forward(c.a, &c.events, &few, &c.y, &err), -EINVAL);
