@@ -405,6 +405,9 @@ def test_parents_of_an_output_are_made():
                         ("report -o deep/er/reports/ct deep/er/series", "reports/ct")):
         said(0, words)
         check(os.path.exists("deep/er/" + made), f"{words}: no {made}")
+        if words.startswith("simulate"):
+            again = words.replace("deep/er", "again")
+            check(json.loads(said(0, again + " --json").stdout)["folder"] == again.split()[-1], words)
 
 
 def people():

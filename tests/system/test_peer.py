@@ -40,7 +40,7 @@ def test_it_stores_a_phantom(folder, things, options, syntax):
     check(all(s["ok"] and s["ms"] >= 0 for s in answer["steps"]), answer)
     file, = pacs.files()
     text = h.run("dcmdump", "-q", file).stdout
-    for part in ("TOMONODE^TEST", answer["sop_instance"], syntax, "(0028,0010) US 64", "(7fe0,0010)"):
+    for part in ("TOMONODE^TEST", answer["sop_instance"], syntax, "(0028,0010) US 64", "(0028,0102) US 15", "(0028,0103) US 0", "(7fe0,0010)"):
         check(part in text, f"no {part}: {text}")
     people = ask(folder, pacs.port).stdout
     check("C-ECHO" in people and "0000: stored" in people, people)
