@@ -22,7 +22,7 @@ WORDS = r"(?!(?:if|for|while|switch|return|sizeof|else|do|case|goto|delete|throw
 # What is not changed: assertions, the sizes of declared arrays, what follows a text in the arguments of a call.
 ASSERTION = re.compile(r"\b(?:static_|_Static_)?assert\s*\(.*?\);", re.S)
 DECLARED = re.compile(r"^[ \t]*(?:" + WORDS + r"\w+[ \t]+)+\**\w+((?:\[[^\]\n]*\])+)", re.M)
-SYMMETRIC = re.compile(r"(?:min|max)f?\($|^hypotf?\($")
+SYMMETRIC = re.compile(r"(?:min|max)f?\($|^hypotf?\($|^calloc\($|^_mm\d*_(?:add|mul)_p[sd]\($")
 TEXT = re.compile(r"\" *\"")
 
 
