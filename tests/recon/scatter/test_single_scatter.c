@@ -527,6 +527,24 @@ TEST(planes_tof_sum)
 	}
 }
 
+/* The fine TOF bins of a leg reach over the diagonal of the activity, whatever its longest axis. */
+TEST(bins_reach_over_the_diagonal)
+{
+	const struct scan_tof tof = {.n = 5, .width = 40, .sigma = 30};
+
+	for (int c = 0; c < 3; c++) {
+		struct grid g = {{3, 3, 3}, {4, 4, 4}, {0, 0, 0}};
+		struct scatter_model m;
+		double reach;
+
+		g.n[c] = 20;
+		g.h[c] = 9;
+		assert_int_equal(scatter_model_size(&g, &tof, 10, &m, NULL), 0);
+		reach = (m.n_bins - 1) * m.step - sqrt(180 * 180 + 2 * 12 * 12);
+		assert_true(reach >= 0 && reach < m.step);
+	}
+}
+
 /* A bin whose ends are sampled detectors of sampled rings has exactly the value of that pair, in its TOF bin: oblique planes of
  * both signs, and direct ones. */
 TEST(bins_are_pairs)
