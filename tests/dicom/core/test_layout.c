@@ -441,9 +441,11 @@ TEST(test_odd_but_right)
 	add32(&b, 4711);
 	add_text(&b, 0x00080070, "LO", "odd");
 	add_header(&b, 0x00089999, "UN", 0xffffffff);
-	add_item(&b, ITEM, 8 + 4);
+	add_item(&b, ITEM, 8 + 4 + 8 + 12);
 	add_item(&b, 0x00080070, 4);
 	add(&b, "deep", 4);
+	add_item(&b, 0x00080080, 12); /* text that begins as an item does */
+	add(&b, "\xfe\xff\0\xe0\xff\xff\xff\x7ftext", 12);
 	add_item(&b, SEQUENCE_END, 0);
 	add_image(&b, 2, 2);
 	add_header(&b, PIXELS, "OW", 8);

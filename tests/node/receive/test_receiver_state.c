@@ -108,6 +108,27 @@ TEST(faults)
 	assert_true(receiver_state_alive(s) == 5 && receiver_state_alive(NULL) == 0);
 }
 
+/* What hostile data do to the process of an association does not reach the state. */
+TEST(children_lack_it)
+{
+	struct receiver_state *s = receiver_state_create(NULL);
+
+	for (int kept = 0; kept < 2; kept++) {
+		pid_t child;
+		int status;
+
+		if (kept)
+			receiver_state_keep(s);
+		child = fork();
+		if (child == 0) {
+			signal(SIGSEGV, SIG_DFL);
+			_exit(receiver_state_alive(s) != 0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(WIFSIGNALED(status) ? WTERMSIG(status) : 0, kept ? SIGSEGV : 0);
+	}
+}
+
 TEST(no_place)
 {
 	struct receiver_places p = {0};

@@ -37,13 +37,15 @@ TEST(test_exams)
 		{"9", GROUP_DONE, 160, 9},	  {"8", GROUP_DONE, 150, 8},	 {"6 7", GROUP_WORK, 140, 7},
 		{"5 4", GROUP_ATTENTION, 800, 5}, {"1 3 2", GROUP_DONE, 120, 1},
 	};
-	const struct job_view *cases[N];
+	const struct job_view *cases[N + 1];
 	struct status_exam exams[N], done[3];
 	char ids[64];
 
 	for (size_t i = 0; i < N; i++)
 		cases[i] = &views[(4 * i) % N]; /* in any order */
+	cases[N] = &views[0];
 	assert_int_equal(status_exams_find(cases, N, exams), sizeof(want) / sizeof(want[0]));
+	assert_ptr_equal(cases[N], &views[0]); /* behind the list nothing is changed */
 	status_exams_order_newest(exams, sizeof(want) / sizeof(want[0]));
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		ids_of(&exams[i], ids);
