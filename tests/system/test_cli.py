@@ -408,6 +408,7 @@ def test_parents_of_an_output_are_made():
         if words.startswith("simulate"):
             again = words.replace("deep/er", "again")
             check(json.loads(said(0, again + " --json").stdout)["folder"] == again.split()[-1], words)
+    check("made from" in said(4, "recon --device cpu -o deep/er/other deep/er/series").stderr, "a folder of results has no hint")
 
 
 def people():
