@@ -555,6 +555,7 @@ def test_a_journal_that_cannot_be_opened_again(folder, things):
     wait_for("one more receiver answers", n.echo)
     check(n.process.poll() is None, "the node ended")
     check(n.log_text().count("journal-error") == 1, "not said once")
+    check("journal-error" in n.command("index", code=1).stderr, "an indexer without a journal")
     os.rmdir(path)
     os.rename(path + ".away", path)
     wait_for("it is open again", lambda: "journal-reopened" in n.log_text())
