@@ -276,6 +276,14 @@ static int earliest_first(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
+bool jobs_is_recorded_delivered(const struct jobs *jobs, int64_t id)
+{
+	struct settled_row row;
+
+	return jobs->journal && !is_in_memory(jobs, id) && journal_find_settled(jobs->journal, id, &row, NULL) > 0 &&
+	       row.state == JOB_DELIVERED;
+}
+
 int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, struct jobs_numbers *ret)
 {
 	struct done_jobs d = {0};

@@ -28,6 +28,8 @@ struct jobs_numbers {
 /* Append the jobs in this state that were done (delivered, cleaned, cancelled) at `until` or before, the earliest first. Those that
  * are in no memory are not read. */
 int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, struct jobs_numbers *ret);
+/* Return true if a job that is not in memory is recorded as delivered. It is not read for that. */
+bool jobs_is_recorded_delivered(const struct jobs *jobs, int64_t id);
 /* Return when a job was delivered or cancelled, or first seen so if that is earlier, or cleaned: the clock may have been ahead. */
 double job_view_done(const struct job_view *v);
 /* 0, or the error because of which a job was not found since the last jobs_refresh(). */

@@ -242,7 +242,8 @@ bool retention_never_sends(const struct job_view *v)
 	       v->state == JOB_CLEANED;
 }
 
-/* Return the job of a folder of the outbox; NULL: the journal has no such job, and the folder is left unchanged. */
+/* Return the job of a folder of the outbox; NULL: the folder is left unchanged, for the journal has no such job, or it is delivered
+ * and keeps its result. There may be as many of these as cases that retention has not cleaned: they are not read. */
 static const struct job_view *owner_of(const struct jobs *jobs, const char *name)
 {
 	char *end;
@@ -252,7 +253,7 @@ static const struct job_view *owner_of(const struct jobs *jobs, const char *name
 		return NULL;
 	errno = 0;
 	id = strtoll(name, &end, 10);
-	return errno || *end ? NULL : jobs_find(jobs, id);
+	return errno || *end || jobs_is_recorded_delivered(jobs, id) ? NULL : jobs_find(jobs, id);
 }
 
 static void remove_outbox(const char *spool, int64_t job)

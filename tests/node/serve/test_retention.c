@@ -112,6 +112,13 @@ static enum job_state state_of(struct place *p, int64_t job)
 	return state;
 }
 
+static bool never_busy(void *ctx, int64_t job)
+{
+	(void)ctx;
+	(void)job;
+	return false;
+}
+
 /* What is settled is recorded and forgotten, as long after it: retention reads it again. */
 static void refresh(struct place *p)
 {
@@ -355,6 +362,25 @@ TEST(bare_journal_meets_the_end, .setup = setup_small, .teardown = teardown)
 		n++;
 	assert_in_range(n, 0, 399);
 	assert_int_equal(err.code, ENOSPC);
+}
+
+/* Delivered cases keep their results until retention cleans them: there may be many, and none is read for it. */
+TEST(outbox_of_delivered_is_not_read, .setup = setup, .teardown = teardown)
+{
+	struct place *p = *state;
+	int64_t job = add_case(p, "1", 2000);
+
+	assert_int_equal(job, 1);
+	assert_int_equal(mkdir(test_path(p->dir, "outbox/1"), 0700), 0);
+	put_file(p, "outbox/1/x.dcm");
+	refresh(p);
+	retention_clean_outbox(&p->jobs, p->dir, never_busy, NULL);
+	assert_true(there(p, "outbox/1/x.dcm"));
+	assert_int_equal(p->jobs.n, 0);
+	append(p, job, EVENT_CLEANED, "{}", 3000); /* the node ended before it removed the files */
+	refresh(p);
+	retention_clean_outbox(&p->jobs, p->dir, never_busy, NULL);
+	assert_false(there(p, "outbox/1/x.dcm"));
 }
 
 TEST(bytes_of_folders, .setup = setup, .teardown = teardown)
