@@ -142,6 +142,8 @@ int jobs_begin(struct jobs *jobs, struct journal *j, double now, struct err *err
 	int ret = journal_last_rows(j, &instance, &last, &why); /* before the jobs: what is newer follows */
 
 	jobs->forgotten = 1;
+	if (now > 0)
+		journal_open_unlisted(j);
 	if (ret == 0)
 		ret = journal_each_reached(j, add_reached, jobs, &why);
 	while (ret == 0 && (ret = read_some(jobs, j, &after, &why)) > 0) {

@@ -136,6 +136,9 @@ struct reached_row { /* what settled jobs say about a destination, as struct job
 	double reached, sent;
 };
 
+/* Make each job open that is neither open nor settled, or has changed since it was settled: its row was lost or damaged. Reads one
+ * row of each job. */
+void journal_open_unlisted(struct journal *j);
 /* Call each() for at most `max` jobs with a number > after that are not settled, in order. */
 int journal_each_open(struct journal *j, int64_t after, int max, int (*each)(void *ctx, int64_t job), void *ctx, struct err *err);
 /* 1: the job is settled; 0: not. ret_row may not be NULL. */

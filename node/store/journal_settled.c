@@ -5,6 +5,7 @@
  *   is written, changed or deleted, in the same transaction, also when an earlier version of the program writes it.
  * - Only journal_settle() moves a job to `settled_job`, and only if its last event is the one that the caller has read. So a row of
  *   `settled_job` is about all events of its job. It holds nothing that the events do not: a job that has none costs a replay.
+ * - A job that is in neither table would be lost: the manager looks for such jobs at its start (journal_open_unlisted()).
  * - A journal that lacks one of these tables or triggers gets all of them anew, with all jobs in `open_job`. Where that fails (full
  *   disk, a reader), all jobs count as open.
  */
@@ -48,6 +49,20 @@ void journal_settled_open(struct journal *j, bool write)
 	/* another process may have made them meanwhile */
 	j->settles = count_objects(j) == OBJECTS || sqlite3_exec(j->db, tables, NULL, NULL, NULL) == SQLITE_OK;
 	j->settles = journal_end_transaction(j, j->settles ? 0 : -1, NULL) == 0;
+}
+
+void journal_open_unlisted(struct journal *j)
+{
+	static const char unlisted[] =
+		"WITH RECURSIVE each(job) AS (SELECT MIN(job) FROM event UNION ALL"
+		" SELECT (SELECT MIN(job) FROM event WHERE job>each.job) FROM each WHERE job IS NOT NULL)"
+		"INSERT OR IGNORE INTO open_job SELECT job FROM each WHERE typeof(job)='integer' AND NOT EXISTS"
+		" (SELECT 1 FROM open_job o WHERE o.job=each.job) AND NOT EXISTS"
+		" (SELECT 1 FROM settled_job s WHERE s.job=each.job AND s.seq="
+		" (SELECT MAX(seq) FROM event e WHERE e.job=each.job))";
+
+	if (j->settles) /* where that fails, as on a full disk, the next start tries again */
+		(void)sqlite3_exec(j->db, unlisted, NULL, NULL, NULL);
 }
 
 static void read_settled(void *ctx, sqlite3_stmt *s)
