@@ -8,6 +8,7 @@
 
 #include "node/base/json_get.h"
 #include "node/config/kind.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/store/event.h"
 
 /* The first job of the case: all results of its instances refer to it. */
@@ -84,15 +85,16 @@ static json_t *make_opening(struct journal *j, const struct job_view *v, const s
 	return detail;
 }
 
-static int open_result(struct journal *j, const struct job_view *v, json_t *opening, double now, int64_t *ret_job,
-		       struct err *err)
+/* The number and the place of the result were found among the jobs: none may be missing. */
+static int open_result(struct journal *j, const struct jobs *jobs, const struct job_view *v, json_t *opening, double now,
+		       int64_t *ret_job, struct err *err)
 {
 	char *text = opening ? event_json_dump(opening) : NULL;
-	int ret = err && err->code ? -err->code : -ENOMEM;
+	int ret = text ? jobs_whole(jobs, err) : err && err->code ? -err->code : -ENOMEM;
 
-	if (text)
+	if (text && ret == 0)
 		ret = journal_open_result(j, v->id, v->members.instances, text, now, ret_job, err);
-	else if (err && !err->code)
+	else if (!text && err && !err->code)
 		err_set(err, ENOMEM, "no memory for a further result of job %lld", (long long)v->id);
 	free(text);
 	return ret;
@@ -144,7 +146,7 @@ int case_results_open_next(struct journal *j, const struct jobs *jobs, const str
 		opening = make_opening(j, v, &other, one, err);
 		if (opening && before)
 			json_object_set_new(opening, "revision_of", json_integer((json_int_t)before->id));
-		ret = open_result(j, v, opening, now, &job, err);
+		ret = open_result(j, jobs, v, opening, now, &job, err);
 		ret = ret == 0 ? 1 : ret;
 		break;
 	}
@@ -367,7 +369,7 @@ int redo_open(struct journal *j, const struct jobs *jobs, const struct config *c
 	members = json_pack("{s:o, s:o, s:o}", "destinations", destinations_of(v), "by", event_json_text(request->by), "reason",
 			    event_json_text(reason));
 	opening = make_opening(j, v, &other, members, err);
-	ret = open_result(j, v, opening, now, ret_job, err);
+	ret = open_result(j, jobs, v, opening, now, ret_job, err);
 	json_decref(members);
 	other_result_clear(&other);
 	return ret;

@@ -12,6 +12,7 @@
 #include "node/base/log.h"
 #include "node/base/plural.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/store/event.h"
 
 /* The images of a case, with the newest object or the exposure of each. */
@@ -153,8 +154,10 @@ static int open_selection(struct journal *j, const struct jobs *jobs, const stru
 	for (size_t i = 0; ids && i < s->n; i++)
 		ids[i] = s->list[i].newer ? s->list[i].newer : s->list[i].member;
 	if (ids && opening && cancel)
+		rc = jobs_whole(jobs, err);
+	if (rc == 0)
 		rc = journal_open_selection(j, v->id, jobs->last_seq, ids, s->n, opening, cancel, now, ret_job, err);
-	else
+	else if (rc == -ENOMEM && err && !err->code)
 		err_set(err, ENOMEM, "no memory for a case in place of job %lld", (long long)v->id);
 	free(ids);
 	free(opening);

@@ -705,6 +705,8 @@ static int replay_since(struct jobs *jobs, struct journal *j, int64_t job, int64
 {
 	int ret = journal_replay(j, job, after, job ? apply_each : apply_new, jobs, err);
 
+	if (ret < 0 && err && !err->code && jobs->lost.code) /* one that was settled could not be read */
+		*err = jobs->lost;
 	return ret == -ENOMEM && err && !err->code ? err_set(err, ENOMEM, "no memory for the jobs") : ret;
 }
 

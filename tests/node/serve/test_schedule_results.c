@@ -186,6 +186,7 @@ TEST(redo_needs_images_and_a_protocol, .setup = setup, .teardown = teardown)
 {
 	struct stage *t = *state;
 	int64_t job = add_job(t, "dbt", 1, 1), made;
+	const struct redo_request again = {"dbt-fbp", NULL, 0, "in a test", "user ann"};
 	struct job_view recorded;
 	const struct job_view *v;
 	struct err err = {0};
@@ -214,6 +215,9 @@ TEST(redo_needs_images_and_a_protocol, .setup = setup, .teardown = teardown)
 	detail = case_results_complete(t->s.journal, t->config, &recorded, &err);
 	assert_non_null(detail);
 	json_decref(detail);
+	t->s.jobs.lost = (struct err){.code = EIO, .msg = "x"}; /* a job of the case, maybe with that number, cannot be read */
+	assert_int_equal(redo_open(t->s.journal, &t->s.jobs, t->config, jobs_find(&t->s.jobs, job), &again, NOW, &made, &err),
+			 -EIO);
 	/* The images were removed after the person had looked. */
 	append(t, job, EVENT_CLEANED, "{}");
 	redo(t, job, NULL, NULL, -ESTALE);
