@@ -6,13 +6,16 @@
  * - A section or case keeps its id between updates: script, focus and opened details depend on it.
  * - The page contains no style and no script itself: the Content-Security-Policy forbids them.
  */
+#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "node/base/folder.h"
 #include "node/base/json_get.h"
+#include "node/base/list_grow.h"
 #include "node/base/sentence.h"
 #include "node/base/time_text.h"
 #include "node/base/version.h"
@@ -212,8 +215,34 @@ struct naming {
 	enum language in;
 	char *text;
 	size_t size;
+	long *numbers; /* Instance Numbers of all images, in their order; 0: none */
+	size_t n, room, at;
 	long arrived; /* images so far */
 };
+
+static int keep_number(void *ctx, const struct instance_row *row, const char *text)
+{
+	struct naming *c = ctx;
+	json_t *detail;
+
+	(void)row;
+	if (!list_grow(&c->numbers, c->n, &c->room, sizeof(c->numbers[0])))
+		return -ENOMEM;
+	detail = json_loads(text ? text : "", 0, NULL);
+	c->numbers[c->n++] = (long)json_get_integer(detail, "number");
+	json_decref(detail);
+	return 0;
+}
+
+/* Return whether no other image has the number: two exams under the same UIDs count from 1 both. */
+static bool is_single(const struct naming *c, long number)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->n; i++)
+		n += c->numbers[i] == number;
+	return n == 1;
+}
 
 static int name_image(void *ctx, const struct instance_row *row, const char *text)
 {
@@ -221,17 +250,20 @@ static int name_image(void *ctx, const struct instance_row *row, const char *tex
 	const size_t n_folder = sizeof(folder) - 1;
 	struct naming *c = ctx;
 	const char *name = file_name(row->file);
-	json_t *detail = json_loads(text ? text : "", 0, NULL);
-	long number = (long)json_get_integer(detail, "number");
+	long number = c->at < c->n ? c->numbers[c->at++] : 0;
 	char words[80], *at;
 	size_t n;
 
-	json_decref(detail);
+	(void)text;
 	c->arrived += !row->companion;
-	if (number > 0)
+	if (!strstr(c->text, name))
+		return 0;
+	if (number > 0 && is_single(c, number))
 		snprintf(words, sizeof(words), say(c->in, "image %ld"), number);
-	else
+	else if (!row->companion)
 		snprintf(words, sizeof(words), say(c->in, "the image that came as number %ld"), c->arrived);
+	else
+		return 0;
 	while ((at = strstr(c->text, name))) {
 		n = strlen(name);
 		if (at - c->text >= (ptrdiff_t)n_folder && !strncmp(at - n_folder, folder, n_folder)) {
@@ -248,10 +280,11 @@ static int name_image(void *ctx, const struct instance_row *row, const char *tex
 
 void status_page_name_images(const struct status *s, const struct job_view *v, char *text, size_t size)
 {
-	struct naming c = {s->language, text, size, 0};
+	struct naming c = {.in = s->language, .text = text, .size = size};
 
-	if (s->journal && strstr(text, ".dcm"))
+	if (s->journal && strstr(text, ".dcm") && journal_each_member(s->journal, v->id, keep_number, &c, NULL) == 0)
 		journal_each_member(s->journal, v->id, name_image, &c, NULL);
+	free(c.numbers);
 }
 
 void status_page_sweeps(const struct status *s, const struct job_view *v, struct exposures *ret_sweeps)

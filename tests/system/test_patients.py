@@ -205,10 +205,12 @@ def test_said_on_the_page(folder, things):
         except urllib.error.URLError:
             return ""
     files = h.simulate(os.path.join(folder, "exam"))
-    h.send(n.port, copies(files, os.path.join(folder, "mixed"), [3], **OTHER)[:24])
+    number = pydicom.dcmread(files[0]).InstanceNumber  # two images have it
+    h.send(n.port, copies(files, os.path.join(folder, "mixed"), [3], InstanceNumber=number, **OTHER)[:24])
     job, = n.wait_states("held")
     text = wait_for("the button", lambda: (lambda t: t if "It is the same patient" in t else "")(page()))
     check("The headers name different patients" in text and "Try again" not in text and ".dcm" not in text, "the page")
+    check("between the image that came as number 1 and the image that came as number 4" in text, "images of one number")
     # It asks twice, and names both patients, that of the result first. There is no button before.
     text = wait_for("both headers", lambda: (lambda t: t if "2 different patients" in t else "")(page()))
     asked = re.search(r'<details class="asked".*?</details>', text, re.S)[0]
