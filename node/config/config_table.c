@@ -129,9 +129,10 @@ static const struct key node_keys[] = {
 	{"reserve", AS_BYTES(node_conf, reserve, 1e6, 1e15), .unit = "bytes", .zero = "none", .fallback = "512 MB",
 	 .meaning = "space to keep free on the spool's disk; with less free space, objects are refused with status A700"},
 	{"max_result", AS_BYTES(node_conf, max_result, 1, 1e15), .unit = "bytes", .zero = "no limit", .fallback = "8 GB",
-	 .meaning = "largest size of the slices of a result, 2 bytes per voxel; a case whose result is larger is held. If the "
-		    "number of voxels follows the data (`matrix` or `voxel` of the protocol is 0), also 500 MB, or 100 times the "
-		    "data if that is more"},
+	 .meaning =
+		 "largest size of the slices of a result, 2 bytes per voxel; a case whose result is larger is held. If the "
+		 "number of voxels follows the data (`voxel` of tomosynthesis, `matrix` of parallel beams is 0), also 500 MB, or "
+		 "100 times the data if that is more"},
 	{"quiet_time", AS_REAL(node_conf, quiet_time, 0.1, 86400), .unit = "s", .fallback = "60",
 	 .meaning = "time without a new instance after which an incomplete case is held"},
 	{"ct_wait", AS_REAL(node_conf, ct_wait, 1, 604800), .unit = "s", .zero = "held at once", .fallback = "1800",

@@ -21,8 +21,8 @@
 	 .meaning = "subsets of the angles for `osem` and `bsrem`, at most as many as there are angles; the other algorithms " \
 		    "always use one"}, \
 	{"matrix", AS_INT(s, at matrix, 8, 1024), .unit = "pixels", \
-	 .zero = "256; of sinograms, where these would make voxels smaller than half a radial bin and neither `voxel` is set nor " \
-		 "`fbp` is used, as many as make them as large as the bins", \
+	 .zero = "256; of sinograms whose radial bins are larger than two voxels then, a node and `recon` make as many as make " \
+		 "them as large as the bins, unless `voxel` is set or `fbp` is used", \
 	 .fallback = "0", .meaning = "number of pixels along x and along y"}, \
 	{"voxel", AS_REAL(s, at voxel, 0.1, 50), .unit = "mm", .zero = "diameter of the field of view over `matrix`", \
 	 .fallback = "0", .meaning = "transaxial voxel size"}, \
