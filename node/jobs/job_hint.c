@@ -7,11 +7,15 @@ bool job_waits_for_destination(const struct job_view *v, bool *ret_alarm)
 {
 	if (v->state != JOB_RECONSTRUCTED && v->state != JOB_STORED)
 		return false;
-	for (size_t i = 0; i < v->n_sends; i++)
-		if (job_send_is_active(&v->sends[i]) && (v->sends[i].alarm || v->sends[i].since > 0 || v->sends[i].blocked_by)) {
-			*ret_alarm = v->sends[i].alarm || (v->sends[i].blocked_by && v->sends[i].blocked_by->alarm);
+	for (size_t i = 0; i < v->n_sends; i++) {
+		const struct job_send *s = &v->sends[i];
+		bool late = v->state == JOB_STORED && s->state == SEND_STORED && s->commit_tries > 0;
+
+		if (job_send_is_active(s) && (s->alarm || s->since > 0 || s->blocked_by || late)) {
+			*ret_alarm = s->alarm || (s->blocked_by && s->blocked_by->alarm);
 			return true;
 		}
+	}
 	return false;
 }
 

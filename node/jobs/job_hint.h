@@ -8,8 +8,8 @@
 #include "node/jobs/jobs.h"
 
 bool job_is_incomplete(const struct job_view *v); /* held, with fewer images than its headers expect */
-/* Return true if the last attempt at a destination that the job waits for failed, or was blocked by that of another job;
- * *ret_alarm: an alarm was raised for it. */
+/* Return true if the last attempt at a destination that the job waits for failed, or was blocked by that of another job, or
+ * if a report of storage commitment did not come or was not good; *ret_alarm: an alarm was raised for it. */
 bool job_waits_for_destination(const struct job_view *v, bool *ret_alarm);
 /* true: no destination has refused the result, but one never confirmed that it keeps it */
 bool job_is_unanswered(const struct job_view *v);

@@ -184,6 +184,7 @@ TEST(test_what_a_destination_has)
 		{"share", "Stored", "files on its disk", false, SEND_DONE, 0, TONE_GOOD},
 	};
 	struct status_send send;
+	const char *word;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct send_refusal unanswered = {.unanswered = true};
@@ -201,6 +202,10 @@ TEST(test_what_a_destination_has)
 		assert_non_null(strstr(send.sentence, cases[i].sentence));
 		status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 		assert_string_equal(text, send.sentence);
+		if (one.state == SEND_STORED) { /* the case says the same */
+			assert_int_equal(status_text_state(&v, &word), cases[i].tone);
+			assert_string_equal(word, cases[i].word);
+		}
 	}
 }
 
