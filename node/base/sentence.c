@@ -25,7 +25,7 @@ void sentence_add(char *text, size_t size, const char *fmt, ...)
 
 bool sentence_is_standing(const char *sentence)
 {
-	static const char *const beginnings[] = {"Geometry from literature: "};
+	static const char *const beginnings[] = {"Geometry from literature: ", "The matrix was chosen by the data: "};
 
 	for (size_t i = 0; i < sizeof(beginnings) / sizeof(beginnings[0]); i++)
 		if (!strncmp(sentence, beginnings[i], strlen(beginnings[i])))

@@ -15,7 +15,7 @@ void sentence_add_list(char *text, size_t size, const char *fmt, va_list args) _
  * capital letter or a digit end one. */
 const char *sentence_next(const char *text, size_t *ret_length);
 
-/* Is each sentence a standing warning: true of all results of a device, by its profile alone, so that no case needs a look for it? */
+/* Is each sentence a standing warning: true of all results of a device or scanner, whatever the exam, so that no case needs a look for it? */
 bool sentences_are_standing(const char *text);
 bool sentence_is_standing(const char *sentence);
 

@@ -116,7 +116,7 @@ static void note_recipe(const struct recon *r, const struct reconstruct_report *
 	json_array_foreach(changes, i, one)
 	{
 		if (!r->o.json)
-			printf("  not as %s: %s\n", r->recipe_path, json_string_value(one));
+			printf("  differs from %s: %s\n", r->recipe_path, json_string_value(one));
 	}
 }
 

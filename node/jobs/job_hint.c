@@ -55,7 +55,8 @@ const char *job_hint(const struct job_view *v)
 	if (!patients_no_statement(v))
 		return "Nothing was reconstructed. Compare the headers of the named images, or of both cases, at the modality. "
 		       "If they are of one patient, say so: the result then has patient and study of the image received last. "
-		       "Otherwise cancel the case, and send it again with the right patient and new UIDs.";
+		       "Otherwise correct the patient at the modality, and send the exam again: this page then offers to use the "
+		       "newer images.";
 	if (v->state == JOB_HELD && v->damaged > 0)
 		return "Send the exam again from the modality: the case then continues automatically. Files were changed "
 		       "on disk: have the disk checked.";

@@ -82,12 +82,15 @@ def test_the_button(folder, things):
     pacs.start()
     n.start()
     files = h.simulate(os.path.join(folder, "exam"))
-    h.send(n.port, edited_all(files, os.path.join(folder, "bad"), without_thickness))
-    job = n.wait_state(0, "held", "Body Part Thickness")["id"]
+    # Some images are of another patient. The page says what helps, and it does.
+    other = edited_all(files[:4], os.path.join(folder, "other"), lambda d: setattr(d, "PatientID", "OTHER"))
+    h.send(n.port, other + files[4:])
+    job = n.wait_state(0, "held", "Patient ID")["id"]
     shown = wait_for("the page", lambda: page_tools.page(n, f"/jobs/{job}"))
-    check("Use the newer images" not in shown, "a button without effect")
+    check("send the exam again: this page then offers to use the newer images" in shown
+          and "Use the newer images" not in shown, "what helps, and a button without effect")
     h.send(n.port, files)
-    wait_for("all are set apart", lambda: len(conflicts(n)) == len(files))
+    wait_for("they are set apart", lambda: len(conflicts(n)) == len(other))
     page_tools.press(n, f"/jobs/{job}", "Use the newer images", "newer")
     n.wait_states("cancelled", "delivered")
     check("requested on the status page by its user" in n.events(job, "cancel")[0]["reason"], n.events(job, "cancel"))
