@@ -92,8 +92,8 @@ def as_whom():
 
 
 # Those that this process may use: below those that the kernel gives to outgoing connections, which could take the port
-# of a server that is down.
-ports = range(10240, 32768)
+# of a server that is down. Without the default ports of a node: a configuration that leaves them out would name itself.
+ports = [port for port in range(10240, 32768) if port not in (11112, 11180)]
 
 
 @functools.lru_cache(maxsize=None)
