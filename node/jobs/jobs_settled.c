@@ -286,10 +286,10 @@ bool jobs_is_recorded_delivered(const struct jobs *jobs, int64_t id)
 	       row.state == JOB_DELIVERED;
 }
 
-int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, struct jobs_numbers *ret)
+int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, struct jobs_numbers *ret, struct err *err)
 {
 	struct done_jobs d = {0};
-	int rc = jobs->journal ? journal_each_settled_done(jobs->journal, state, until, add_done, &d, NULL) : 0;
+	int rc = jobs->journal ? journal_each_settled_done(jobs->journal, state, until, add_done, &d, err) : 0;
 
 	for (size_t i = 0; rc == 0 && i < jobs->n; i++) {
 		const struct job_view *v = jobs->list[i];
@@ -302,5 +302,5 @@ int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, s
 	for (size_t i = 0; rc == 0 && i < d.n; i++)
 		rc = add_id(ret, d.list[i].id);
 	free(d.list);
-	return rc;
+	return rc == -ENOMEM ? err_set(err, ENOMEM, "no memory for the jobs") : rc;
 }

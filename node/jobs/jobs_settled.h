@@ -26,8 +26,8 @@ struct jobs_numbers {
 	size_t n, room;
 };
 /* Append the jobs in this state that were done (delivered, cleaned, cancelled) at `until` or before, the earliest first. Those that
- * are in no memory are not read. */
-int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, struct jobs_numbers *ret);
+ * are in no memory are not read. Errors of the journal; ENOMEM. */
+int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, struct jobs_numbers *ret, struct err *err);
 /* Return true if a job that is not in memory is recorded as delivered. It is not read for that. */
 bool jobs_is_recorded_delivered(const struct jobs *jobs, int64_t id);
 /* Return when a job was delivered or cancelled, or first seen so if that is earlier, or cleaned: the clock may have been ahead. */

@@ -90,9 +90,12 @@ static int forget_case(struct journal *j, struct jobs *jobs, const struct job_vi
 size_t journal_retention_compact(struct journal *j, struct jobs *jobs, const char *spool, int days, double now)
 {
 	struct jobs_numbers all = {0};
+	struct err err = {0};
 	size_t cases = 0, forgotten = 0;
-	int ret = days > 0 ? jobs_in_state(jobs, JOB_CLEANED, now - days * DAY + 1, &all) : 0;
+	int ret = days > 0 ? jobs_in_state(jobs, JOB_CLEANED, now - days * DAY + 1, &all, &err) : 0;
 
+	if (ret < 0)
+		log_event(LOG_ERR, "journal-not-compacted", "reason=%s", log_quote(err.msg));
 	for (size_t i = 0; ret >= 0 && i < all.n && cases < JOURNAL_RETENTION_CASES_MAX; i++) {
 		const struct job_view *v = jobs_find(jobs, all.list[i]);
 

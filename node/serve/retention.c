@@ -149,14 +149,25 @@ static int clean_job(struct journal *j, const struct jobs *jobs, const struct jo
 	return ret;
 }
 
+/* Append the jobs that were done at `until` or before. false: they cannot be found. */
+static bool find_done(const struct jobs *jobs, enum job_state state, double until, struct jobs_numbers *ret)
+{
+	struct err err = {0};
+	bool found = jobs_in_state(jobs, state, until, ret, &err) == 0;
+
+	if (!found)
+		log_event(LOG_ERR, "retention-failed", "reason=%s", log_quote(err.msg));
+	return found;
+}
+
 bool retention_clean(struct journal *j, const struct jobs *jobs, const char *spool, const struct retention_rule *rule, double now)
 {
 	struct jobs_numbers list = {0};
 	uint64_t freed = 0;
-	bool all = true, failed = rule->unassigned_days > 0 && jobs_in_state(jobs, JOB_CANCELLED, now, &list) < 0;
+	bool all = true, failed = rule->unassigned_days > 0 && !find_done(jobs, JOB_CANCELLED, now, &list);
 	size_t cleaned = 0;
 
-	failed = failed || (rule->days > 0 && jobs_in_state(jobs, JOB_DELIVERED, now - rule->days * DAY + ROUNDED, &list) < 0);
+	failed = failed || (rule->days > 0 && !find_done(jobs, JOB_DELIVERED, now - rule->days * DAY + ROUNDED, &list));
 	/* This view is not refreshed in the loop: after one job of a case is cleaned, the others are still `delivered` in it and
 	 * are cleaned, too. */
 	for (size_t i = 0; !failed && i < list.n && cleaned < CLEANED_MAX; i++) {
@@ -221,7 +232,7 @@ uint64_t retention_clean_space(struct journal *j, const struct jobs *jobs, const
 
 	if (used <= space)
 		return 0;
-	failed = jobs_in_state(jobs, JOB_DELIVERED, HUGE_VAL, &list) < 0;
+	failed = !find_done(jobs, JOB_DELIVERED, HUGE_VAL, &list);
 	/* The jobs are in the order in which they were done: the last one of a case decides when the case is removed. */
 	for (size_t i = 0; !failed && i < list.n && used > space; i++) {
 		const struct job_view *v = jobs_find(jobs, list.list[i]);

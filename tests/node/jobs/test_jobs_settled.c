@@ -279,23 +279,24 @@ TEST(listed_by_state_and_time, .setup = setup, .teardown = teardown)
 	struct journal *j = open_journal(p);
 	struct jobs jobs = {0};
 	struct jobs_numbers found = {0};
+	struct err err = {0};
 	int64_t late = deliver(j, KEY("1", "a"), 9000), early = deliver(j, KEY("1", "b"), 1000), last;
 
 	record(&jobs, j, 5000);
 	last = deliver(j, KEY("1", "c"), 6000); /* in memory */
 	assert_done(jobs_refresh(&jobs, j, 0, NULL), NULL);
-	assert_done(jobs_in_state(&jobs, JOB_DELIVERED, 6003, &found), NULL);
+	assert_done(jobs_in_state(&jobs, JOB_DELIVERED, 6003, &found, &err), &err);
 	assert_int_equal(found.n, 3);
 	assert_true(found.list[0] == early && found.list[1] == late && found.list[2] == last);
 	assert_true(job_view_done(jobs_find(&jobs, late)) == 5000);
 	found.n = 0;
-	assert_done(jobs_in_state(&jobs, JOB_DELIVERED, 1003, &found), NULL);
+	assert_done(jobs_in_state(&jobs, JOB_DELIVERED, 1003, &found, &err), &err);
 	assert_int_equal(found.n, 1);
 	found.n = 0;
-	assert_done(jobs_in_state(&jobs, JOB_CLEANED, 1e9, &found), NULL);
+	assert_done(jobs_in_state(&jobs, JOB_CLEANED, 1e9, &found, &err), &err);
 	assert_int_equal(found.n, 0);
 	record(&jobs, j, 2000); /* the clock was set back */
-	assert_done(jobs_in_state(&jobs, JOB_DELIVERED, 2000, &found), NULL);
+	assert_done(jobs_in_state(&jobs, JOB_DELIVERED, 2000, &found, &err), &err);
 	assert_int_equal(found.n, 3);
 	free(found.list);
 	jobs_clear(&jobs);
@@ -365,6 +366,7 @@ TEST(says_what_cannot_be_read, .setup = setup, .teardown = teardown)
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
 	struct jobs jobs = {0};
+	struct jobs_numbers found = {0};
 	struct err err = {0};
 	int64_t job = deliver(j, KEY("1", "a"), 1000);
 
@@ -372,6 +374,9 @@ TEST(says_what_cannot_be_read, .setup = setup, .teardown = teardown)
 	execute(p, "ALTER TABLE settled_job RENAME COLUMN done TO broken");
 	assert_null(jobs_find(&jobs, job));
 	assert_true(jobs_whole(&jobs, &err) < 0);
+	assert_non_null(strstr(err.msg, "done"));
+	err = (struct err){0};
+	assert_true(jobs_in_state(&jobs, JOB_DELIVERED, 6000, &found, &err) < 0);
 	assert_non_null(strstr(err.msg, "done"));
 	append(j, job, EVENT_CLEANED, "{}", 6000);
 	err = (struct err){0};
