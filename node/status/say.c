@@ -6,11 +6,8 @@
 
 /* English, German, Spanish, Portuguese, by enum language. In the order of strcmp(), for the search. "AE title", "UID" and
  * "storage commitment" are names of the standard. What is a sentence to the reader is formal: Sie, usted, você. */
-static const char
-	*const rows[]
-		   [LANGUAGES] =
-			   {
-				   /* clang-format off */
+/* clang-format off */
+static const char *const rows[][LANGUAGES] = {
 	{" (revision %d)", " (Version %d)", " (revisión %d)", " (revisão %d)"},
 	{" The next attempt is at %s.",
 	 " Der nächste Versuch ist am %s.",
@@ -799,8 +796,8 @@ static const char
 	{"without a name", "ohne Namen", "sin nombre", "sem nome"},
 	{"write", "schreiben", "escribir", "gravar"},
 	{"writing the result", "Ergebnis wird geschrieben", "escribiendo el resultado", "gravando o resultado"},
-				   /* clang-format on */
 };
+/* clang-format on */
 
 static int compare_row(const void *english, const void *row)
 {
