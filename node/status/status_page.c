@@ -252,7 +252,7 @@ static int name_image(void *ctx, const struct instance_row *row, const char *tex
 	const char *name = file_name(row->file);
 	long number = c->at < c->n ? c->numbers[c->at++] : 0;
 	char words[80], *at;
-	size_t n;
+	size_t n, n_words;
 
 	(void)text;
 	c->arrived += !row->companion;
@@ -264,16 +264,17 @@ static int name_image(void *ctx, const struct instance_row *row, const char *tex
 		snprintf(words, sizeof(words), say(c->in, "the image that came as number %ld"), c->arrived);
 	else
 		return 0;
+	n_words = strlen(words);
 	while ((at = strstr(c->text, name))) {
 		n = strlen(name);
 		if (at - c->text >= (ptrdiff_t)n_folder && !strncmp(at - n_folder, folder, n_folder)) {
 			at -= n_folder;
 			n += n_folder;
 		}
-		if (strlen(c->text) - n + strlen(words) >= c->size)
+		if (strlen(c->text) - n + n_words >= c->size)
 			break;
-		memmove(at + strlen(words), at + n, strlen(at + n) + 1);
-		memcpy(at, words, strlen(words));
+		memmove(at + n_words, at + n, strlen(at + n) + 1);
+		memcpy(at, words, n_words);
 	}
 	return 0;
 }
