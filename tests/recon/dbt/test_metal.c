@@ -50,7 +50,8 @@ static struct exam exam_of(const struct shape *shapes, size_t n, double ratio)
 	struct shape all[32] = {tissue};
 	struct phantom phantom = {"metal", n + 1, all};
 
-	memcpy(all + 1, shapes, n * sizeof(*shapes));
+	if (n > 0)
+		memcpy(all + 1, shapes, n * sizeof(*shapes));
 	e.line = take_memory(VIEWS * BINS * sizeof(float));
 	e.valid = fixture_floats(VIEWS * BINS, 1, 1, 1);
 	for (int i = 0; i < VIEWS; i++)
