@@ -278,10 +278,12 @@ int parallel_find_gaps(const struct parallel_series *s, const double *light, uns
 	}
 	parallel_usual(ret_noise, mark, n, usual);
 	r = walk_frames(s, usual, mark, NULL, hits, err);
-	qsort(hits->gap, hits->n, sizeof(*hits->gap), order_by_bin);
+	if (hits->n > 0)
+		qsort(hits->gap, hits->n, sizeof(*hits->gap), order_by_bin);
 	if (r == 0 && s->n >= LEAST_NOISY)
 		mark_noisy(s, hits, ret_noise, usual, least, mark);
-	qsort(hits->gap, hits->n, sizeof(*hits->gap), order_hits);
+	if (hits->n > 0)
+		qsort(hits->gap, hits->n, sizeof(*hits->gap), order_hits);
 	free(usual);
 	return r;
 }
