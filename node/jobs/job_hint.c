@@ -55,8 +55,7 @@ const char *job_hint(const struct job_view *v)
 	if (!patients_no_statement(v))
 		return "Nothing was reconstructed. Compare the headers of the named images, or of both cases, at the modality. "
 		       "If they are of one patient, say so: the result then has patient and study of the image received last. "
-		       "Otherwise correct the patient at the modality, and send the exam again: this page then offers to use the "
-		       "newer images.";
+		       "Otherwise correct the patient at the modality, and send the exam again: then the newer images can be used.";
 	if (v->state == JOB_HELD && v->damaged > 0)
 		return "Send the exam again from the modality: the case then continues automatically. Files were changed "
 		       "on disk: have the disk checked.";
@@ -125,12 +124,10 @@ const char *job_hint_cancel(const struct job_view *v)
 
 json_t *job_hint_commands(const struct job_view *v)
 {
-	const char *same = job_hint_same_patient(v);
 	const struct {
 		const char *label, *options;
 	} ways[] = {{job_hint_as_is(v), "retry --as-is"},
-		    {same, "retry --same-patient"},
-		    {same ? job_hint_cancel(v) : NULL, "cancel"},
+		    {job_hint_same_patient(v), "retry --same-patient"},
 		    {job_hint_retry(v), "retry"}};
 	json_t *list = json_array();
 

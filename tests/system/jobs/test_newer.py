@@ -87,7 +87,7 @@ def test_the_button(folder, things):
     h.send(n.port, other + files[4:])
     job = n.wait_state(0, "held", "Patient ID")["id"]
     shown = wait_for("the page", lambda: page_tools.page(n, f"/jobs/{job}"))
-    check("send the exam again: this page then offers to use the newer images" in shown
+    check("send the exam again: then the newer images can be used" in shown
           and "Use the newer images" not in shown, "what helps, and a button without effect")
     h.send(n.port, files)
     wait_for("they are set apart", lambda: len(conflicts(n)) == len(other))
