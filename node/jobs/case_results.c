@@ -76,7 +76,6 @@ static json_t *make_opening(struct journal *j, const struct job_view *v, const s
 	json_object_del(detail, "revision_of");
 	json_object_del(detail, "reason");
 	json_object_del(detail, "by");
-	json_object_del(detail, "corrects");
 	json_object_update_new(detail, json_pack("{s:i, s:b, s:b, s:o}", "priority", v->priority, "as_is", v->members.as_is,
 						 "same_patient", v->same_patient > 0, "header",
 						 event_json_text(v->header ? v->header : "")));

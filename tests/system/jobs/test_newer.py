@@ -78,6 +78,7 @@ def test_a_readable_object_replaces_one_that_is_not(folder, things):
 
 def test_the_button(folder, things):
     n, pacs = h.node_and_pacs(folder, things)
+    n.protocols = ["quick", "dbt-fbp"]
     page_tools.serve(n)
     pacs.start()
     n.start()
@@ -92,7 +93,7 @@ def test_the_button(folder, things):
     h.send(n.port, files)
     wait_for("they are set apart", lambda: len(conflicts(n)) == len(other))
     page_tools.press(n, f"/jobs/{job}", "Use the newer images", "newer")
-    n.wait_states("cancelled", "delivered")
+    n.wait_states("cancelled", "delivered", "delivered")  # the word of a person is for further results, too
     check("requested on the status page by its user" in n.events(job, "cancel")[0]["reason"], n.events(job, "cancel"))
 
 
