@@ -133,6 +133,7 @@ static char *make_opening(struct journal *j, const struct job_view *v, const cha
 {
 	json_t *detail = case_results_opening(j, v->id, NULL);
 
+	json_object_del(detail, "again"); /* not each of its images was sent again */
 	json_object_update(detail, more);
 	json_decref(more);
 	json_object_update_new(detail, json_pack("{s:i, s:I, s:i, s:o}", "revision", v->revision + 1, "revision_of",
@@ -199,13 +200,25 @@ int case_newer_open(struct journal *j, const struct jobs *jobs, const struct job
 	return rc;
 }
 
+/* Was each image of a case that a person cancelled before it had a result sent again for this one? */
+static bool was_sent_again(const struct jobs *jobs, const struct job_view *older, const struct job_view *newer)
+{
+	bool given_up = older->state == JOB_CANCELLED || (older->state == JOB_CLEANED && older->never_delivered);
+
+	return newer->again && given_up && older->reconstructed <= 0 && !strcmp(older->key, newer->key) && jobs->journal &&
+	       journal_is_sent_again(jobs->journal, older->id, newer->id, NULL) == 1;
+}
+
 bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, const struct job_view *b)
 {
 	const struct job_view *newer = a->id > b->id ? a : b, *older = a->id > b->id ? b : a;
 
-	while (newer && newer->corrects && newer->id > older->id)
+	while (newer && newer->id > older->id && !was_sent_again(jobs, older, newer)) {
+		if (!newer->corrects)
+			return false;
 		newer = jobs_find(jobs, newer->newer_of);
-	return newer == older;
+	}
+	return newer && newer->id >= older->id;
 }
 
 /* ---- sweeps ---- */

@@ -37,7 +37,8 @@ const struct job_view *case_sweep_chosen(const struct jobs *jobs, const struct j
 int case_sweep_open(struct journal *j, const struct jobs *jobs, const struct job_view *v, long number, const char *where,
 		    const char *by, double now, int64_t *ret_job, struct err *err);
 
-/* Was one of two jobs opened in place of the other because a person said that its objects are right? */
+/* Do the objects of one of two jobs count instead of those of the other? A person said so and it was opened in place of that; or
+ * that was cancelled, never had a result, and each of its images was sent again for this one. */
 bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, const struct job_view *b);
 
 #endif

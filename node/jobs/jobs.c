@@ -309,6 +309,7 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	v->sweep = (int)json_get_integer(detail, "sweep");
 	v->in_place = v->newer_of > 0 || v->sweep > 0;
 	v->corrects = json_get_bool(detail, "corrects");
+	v->again = json_get_bool(detail, "again");
 	v->opened = row->time;
 	v->revision_of = json_get_integer(detail, "revision_of");
 	v->priority = (int)json_get_integer(detail, "priority"); /* of the case: a revision has the priority of its predecessor */

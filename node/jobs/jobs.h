@@ -85,6 +85,7 @@ struct job_view {
 	int sweep;		   /* number of the sweep of revision_of that it was opened for; 0: none */
 	bool in_place;		   /* it was opened in place of revision_of, which is cancelled */
 	bool corrects;		   /* a person said so: the newer objects may name another patient */
+	bool again;		   /* it began when images of newer_of, which was cancelled, were sent again */
 	char *further;		   /* of the first job: its other results, a JSON array; NULL: none */
 	bool further_open;	   /* set by the manager: each of them has a job */
 	enum job_state state;

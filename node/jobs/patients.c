@@ -77,11 +77,10 @@ static bool is_covered(const struct job_view *a, const struct job_view *b)
 	       (b->same_patient > 0 && a->last_instance < b->same_patient);
 }
 
-static bool is_comparable(const struct jobs *jobs, const struct job_view *a, const struct job_view *b)
+static bool is_comparable(const struct job_view *a, const struct job_view *b)
 {
-	return a != b && !case_newer_corrects(jobs, a, b) && !case_results_same_images(a, b) && b->patients.seen &&
-	       a->patients_key == b->patients_key && (same_field(a->key, b->key, 0) || same_field(a->key, b->key, 1)) &&
-	       !is_covered(a, b);
+	return a != b && !case_results_same_images(a, b) && b->patients.seen && a->patients_key == b->patients_key &&
+	       (same_field(a->key, b->key, 0) || same_field(a->key, b->key, 1)) && !is_covered(a, b);
 }
 
 /* Return the older one of `found` (NULL: none) and `other`, if that has a conflict with v. */
@@ -90,8 +89,9 @@ static const struct job_view *older_conflict(const struct jobs *jobs, const stru
 {
 	struct patient_conflict conflict;
 
-	return (!found || other->id < found->id) && is_comparable(jobs, v, other) &&
-			       patient_sets_conflict(&v->patients, &other->patients, &conflict)
+	return (!found || other->id < found->id) && is_comparable(v, other) &&
+			       patient_sets_conflict(&v->patients, &other->patients, &conflict) &&
+			       !case_newer_corrects(jobs, v, other)
 		       ? other
 		       : found;
 }

@@ -99,6 +99,11 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 		"i.id<>? AND f.kind IN (1, 5) AND" JOURNAL_NOT_REMOVED " ORDER BY i.id DESC LIMIT 1",
 	[JOURNAL_HAS_MEMBER] = "SELECT 1 FROM event e JOIN instance i ON i.id=e.instance WHERE e.job=?2 AND e.name='instance'"
 			       " AND i.sop_instance=?1 LIMIT 1",
+	/* an instance of ?1 without another one of its UID in ?2 */
+	[JOURNAL_LACKS_MEMBER] =
+		"SELECT 1 FROM event e JOIN instance i ON i.id=e.instance WHERE e.job=?1 AND e.name='instance' AND i.sop_instance NOT IN"
+		" (SELECT n.sop_instance FROM event f JOIN instance n ON n.id=f.instance WHERE f.job=?2 AND f.name='instance'"
+		" AND f.instance NOT IN (SELECT instance FROM event WHERE job=?1 AND name='instance')) LIMIT 1",
 	/* ?1: time, ?2: the new job, ?3: the job before it, ?4: a member of that or a conflict */
 	[JOURNAL_SELECT_MEMBER] = "INSERT INTO event(time, job, name, instance, detail) SELECT ?1, ?2, 'instance', f.instance,"
 				  " COALESCE((SELECT e.detail FROM event e WHERE e.job=?3 AND e.name='instance' AND "
@@ -591,6 +596,14 @@ int journal_is_given_up(struct journal *j, const char *sop_instance, struct err 
 int journal_has_member(struct journal *j, int64_t job, const char *sop_instance, struct err *err)
 {
 	return journal_read(j, JOURNAL_HAS_MEMBER, "look for a member", NULL, NULL, err, VALUES(TEXT(sop_instance), NUMBER(job)));
+}
+
+int journal_is_sent_again(struct journal *j, int64_t of, int64_t job, struct err *err)
+{
+	int ret = journal_read(j, JOURNAL_LACKS_MEMBER, "look for images sent again", NULL, NULL, err,
+			       VALUES(NUMBER(of), NUMBER(job)));
+
+	return ret < 0 ? ret : !ret;
 }
 
 int journal_remove_instance(struct journal *j, int64_t instance, double now, struct err *err)

@@ -177,6 +177,8 @@ int journal_find_job_of(struct journal *j, const char *sop_instance, int64_t *re
 int journal_is_given_up(struct journal *j, const char *sop_instance, struct err *err);
 /* 1: the job has an instance with this UID; 0: not. */
 int journal_has_member(struct journal *j, int64_t job, const char *sop_instance, struct err *err);
+/* 1: `job` has another instance under the UID of each instance of job `of`; 0: not. */
+int journal_is_sent_again(struct journal *j, int64_t of, int64_t job, struct err *err);
 /* Call each() for every conflict that is not removed and is newer than the member of the job with its UID, in order of arrival,
  * with the id of that member. */
 int journal_each_newer(struct journal *j, int64_t job,

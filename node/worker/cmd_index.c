@@ -173,16 +173,17 @@ static json_t *routing_json(const struct case_facts *f, const struct job_view *b
 static char *opening_detail(const struct instance_row *row, const struct case_facts *f, const char *key,
 			    const struct job_view *before, bool begins)
 {
-	return event_json_dump(
-		json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:I, s:i, s:o}", "key", event_json_text(key),
-			  "kind", f->kind->name, "calling", event_json_text(row->calling), "study", event_json_text(f->study),
-			  "accession", event_json_text(f->accession), "series", event_json_text(f->series), "laterality",
-			  event_json_text(f->laterality), "view", event_json_text(f->view), "revision",
-			  before ? before->revision + 1 : 1, "revision_of", (json_int_t)(before ? before->id : 0), "newer_of",
-			  (json_int_t)(begins	? before->id
-				       : before ? before->newer_of
-						: 0),
-			  "priority", before ? before->priority : 0, "routing", routing_json(f, begins ? NULL : before)));
+	return event_json_dump(json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:I, s:I, s:b, s:i, s:o}", "key",
+					 event_json_text(key), "kind", f->kind->name, "calling", event_json_text(row->calling),
+					 "study", event_json_text(f->study), "accession", event_json_text(f->accession), "series",
+					 event_json_text(f->series), "laterality", event_json_text(f->laterality), "view",
+					 event_json_text(f->view), "revision", before ? before->revision + 1 : 1, "revision_of",
+					 (json_int_t)(before ? before->id : 0), "newer_of",
+					 (json_int_t)(begins   ? before->id
+						      : before ? before->newer_of
+							       : 0),
+					 "again", begins || (before && before->again), "priority", before ? before->priority : 0,
+					 "routing", routing_json(f, begins ? NULL : before)));
 }
 
 /* Does an instance begin a case anew, because the case of this key is cancelled and has its UID? 1: it does; 0: not. */

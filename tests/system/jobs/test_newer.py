@@ -14,8 +14,10 @@ from tools.node_harness import check, wait_for
 h.need(h.TOMONODE, "storescu", "storescp", "dcmcjpls")
 
 
-def begin(folder, things, **keys):
-    n, pacs = h.node_and_pacs(folder, things, audit='"file"', audit_file=f'"{folder}/audit"', **keys)
+def begin(folder, things, protocols=("quick",)):
+    n, pacs = h.node_and_pacs(folder, things, audit='"file"', audit_file=f'"{folder}/audit"')
+    n.protocols = protocols
+    n.write_conf()
     pacs.start()
     n.start()
     return n, pacs, h.simulate(os.path.join(folder, "exam"))
@@ -95,6 +97,26 @@ def test_the_button(folder, things):
     page_tools.press(n, f"/jobs/{job}", "Use the newer images", "newer")
     n.wait_states("cancelled", "delivered", "delivered")  # the word of a person is for further results, too
     check("requested on the status page by its user" in n.events(job, "cancel")[0]["reason"], n.events(job, "cancel"))
+
+
+def test_after_cancel_of_two_patients_all_images_must_come_again(folder, things):
+    """A cancelled case that names another patient counts until each of its images was sent again; then also for further results."""
+    n, pacs, files = begin(folder, things, protocols=["quick", "dbt-fbp"])
+    other = edited_all(files[:4], os.path.join(folder, "other"), lambda d: setattr(d, "PatientID", "OTHER"))
+    h.send(n.port, other + files[4:])
+    first = n.wait_state(0, "held", "Patient ID")["id"]
+    n.command("cancel", str(first))
+    h.send(n.port, files[:-1])
+    second = n.wait_state(1, "held", f"between this case and case {first} of the same study")["id"]
+    check(pacs.files() == [], "one image of two patients was not sent again")
+    h.send(n.port, files[-1:])
+    n.wait_jobs("both results", lambda jobs: [j["state"] for j in jobs] == ["cancelled", "delivered", "delivered"])
+    n.command("redo", str(second))
+    n.wait_jobs("again", lambda jobs: [j["state"] for j in jobs] == ["cancelled", "delivered", "delivered", "delivered"])
+    check({pydicom.dcmread(f, stop_before_pixels=True).PatientID for f in pacs.files()} == {"TOMONODE-PHANTOM"}, "one patient")
+    # The cancelled one is not forgotten: taken back it is held.
+    n.command("retry", str(first))
+    n.wait_state(0, "held", "Patient ID")
 
 
 def test_another_transfer_syntax_is_the_same_content(folder, things):
