@@ -323,7 +323,7 @@ static json_t *jobs_json(struct jobs_command *c, uint64_t *ret_earlier, struct e
 		const struct job_view *v = i > 0 && some.list[i] == some.list[i - 1] ? NULL : jobs_find(&c->jobs, some.list[i]);
 
 		if (v)
-			json_array_append_new(list, job_report_view(v, c->config->node.spool));
+			json_array_append_new(list, job_report_view(v, c->journal, c->config->node.spool));
 		if (i % SETTLED_LISTED == 0)
 			jobs_forget_settled(&c->jobs, SETTLED_LISTED);
 	}
@@ -418,8 +418,8 @@ static json_t *sweeps_json(const struct jobs_command *c, const struct job_view *
 {
 	json_t *list = json_array();
 	struct exposures sweeps;
-	char text[160];
-	int n = v->reason[0] ? case_sweeps_find(c->journal, v, false, &sweeps, NULL) : 0;
+	char text[260];
+	int n = case_sweeps_offered(c->journal, v, &sweeps);
 
 	for (int i = 1; i <= n; i++) {
 		case_sweep_text(&sweeps, i, text, sizeof(text));
@@ -434,7 +434,7 @@ static int show_job(struct jobs_command *c, const struct job_view *v)
 	json_t *view, *events, *instances, *sweeps, *all;
 
 	delivery_queue_update(&c->jobs);
-	view = job_report_view(v, c->config->node.spool);
+	view = job_report_view(v, c->journal, c->config->node.spool);
 	events = job_report_events(c->journal, v->id, &err);
 	instances = events ? job_report_instances(c->journal, v->id, &err) : NULL;
 	if (!view || !events || !instances) {
@@ -448,12 +448,9 @@ static int show_job(struct jobs_command *c, const struct job_view *v)
 	json_object_set_new(view, "study", event_json_text(v->study));
 	json_object_set_new(view, "route", event_json_text(v->route));
 	sweeps = sweeps_json(c, v);
-	if (json_array_size(sweeps) > 0 && v->state != JOB_CANCELLED)
-		json_object_set_new(view, "hint", json_string(JOB_HINT_SWEEP));
-	all = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "commands",
-			json_array_size(sweeps) > 0 ? json_array() : job_hint_commands(v), "sweeps", sweeps, "further",
-			job_report_further(&c->jobs, v), "job", view, "stages", job_report_stages(view, events), "events", events,
-			"instances", instances);
+	all = json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "commands", job_hint_commands(v, (int)json_array_size(sweeps)),
+			"sweeps", sweeps, "further", job_report_further(&c->jobs, v), "job", view, "stages",
+			job_report_stages(view, events), "events", events, "instances", instances);
 	if (c->o.json)
 		return options_json(all);
 	job_report_print_show(stdout, all);

@@ -260,6 +260,13 @@ int case_sweeps_find(struct journal *j, const struct job_view *v, bool proved, s
 	return rc;
 }
 
+int case_sweeps_offered(struct journal *j, const struct job_view *v, struct exposures *ret_sweeps)
+{
+	if (!j || !v->reason[0] || case_sweeps_find(j, v, false, ret_sweeps, NULL) <= 0)
+		ret_sweeps->n = 0;
+	return ret_sweeps->n;
+}
+
 void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text, size_t size)
 {
 	const struct exposure *e = &sweeps->list[number - 1];

@@ -28,7 +28,11 @@ int case_newer_open(struct journal *j, const struct jobs *jobs, const struct job
  * else also by weaker signs, of too many images, among which a person can choose. Returns their number; 0: nothing tells them
  * apart, or the job cannot be divided now. Negative: the journal failed. */
 int case_sweeps_find(struct journal *j, const struct job_view *v, bool proved, struct exposures *ret_sweeps, struct err *err);
-/* Write "sweep 1: 25 images with Acquisition Number (0020,0012) 1". number: from 1. */
+/* The same of those that a person is offered: weaker signs count, and the case waits or has ended with a reason. j NULL, or the journal
+ * failed: 0. */
+int case_sweeps_offered(struct journal *j, const struct job_view *v, struct exposures *ret_sweeps);
+/* Write "sweep 1 of 2026-11-21 10:18:00: 25 images with Acquisition Number (0020,0012) 1", without a time that is not known. number:
+ * from 1. */
 void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text, size_t size);
 /* Return the case of the sweep that was chosen last for a job, for one that it is a revision of, or beside it if it is such a case itself;
  * NULL: none was chosen since. It is the one whose result counts. */

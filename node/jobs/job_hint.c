@@ -37,10 +37,12 @@ bool job_is_unanswered(const struct job_view *v)
 	return v->state == JOB_DEAD_LETTER && any && !refused;
 }
 
-const char *job_hint(const struct job_view *v)
+const char *job_hint(const struct job_view *v, int sweeps)
 {
 	bool alarm;
 
+	if (sweeps > 0 && v->state != JOB_CANCELLED)
+		return "Choose the sweep that counts. The others are kept, and can be chosen later.";
 	if (v->lacks_companion)
 		return "Send the CT series from the scanner or the archive: the case then continues automatically. Without it "
 		       "the result is not corrected for attenuation, and says so.";
@@ -122,7 +124,7 @@ const char *job_hint_cancel(const struct job_view *v)
 	return job_next(v->state, EVENT_CANCEL) == JOB_IMPOSSIBLE ? NULL : "Cancel";
 }
 
-json_t *job_hint_commands(const struct job_view *v)
+json_t *job_hint_commands(const struct job_view *v, int sweeps)
 {
 	const struct {
 		const char *label, *options;
@@ -131,8 +133,8 @@ json_t *job_hint_commands(const struct job_view *v)
 		    {job_hint_retry(v), "retry"}};
 	json_t *list = json_array();
 
-	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
-		if (job_hint(v)[0] && ways[i].label)
+	for (size_t i = 0; sweeps <= 0 && i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (job_hint(v, 0)[0] && ways[i].label)
 			json_array_append_new(list, json_sprintf("tomonode %s %lld", ways[i].options, (long long)v->id));
 	return list;
 }

@@ -14,12 +14,10 @@ bool job_waits_for_destination(const struct job_view *v, bool *ret_alarm);
 /* true: no destination has refused the result, but one never confirmed that it keeps it */
 bool job_is_unanswered(const struct job_view *v);
 
-/* Return what a person should do; "": nothing. */
-const char *job_hint(const struct job_view *v);
-/* The same of a case that can be divided into sweeps (node/jobs/case_selection.h). */
-#define JOB_HINT_SWEEP "Choose the sweep that counts. The others are kept, and can be chosen later."
-/* Return the commands that do it, ["tomonode retry --as-is 17"]; empty: none is needed. New reference. */
-json_t *job_hint_commands(const struct job_view *v);
+/* Return what a person should do; "": nothing. sweeps: into how many the case can be divided (case_sweeps_offered()). */
+const char *job_hint(const struct job_view *v, int sweeps);
+/* Return the commands that do it, ["tomonode retry --as-is 17"]; empty: none is needed, or there is one for each sweep. New reference. */
+json_t *job_hint_commands(const struct job_view *v, int sweeps);
 
 /* Return the label of the page's button "retry", "as is", "same patient" or "cancel"; NULL: the case does not have this button. */
 const char *job_hint_retry(const struct job_view *v);

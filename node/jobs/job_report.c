@@ -10,6 +10,7 @@
 #include "node/base/sentence.h"
 #include "node/base/stage_names.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/case_selection.h"
 #include "node/jobs/job_hint.h"
 #include "node/store/event.h"
 
@@ -92,8 +93,11 @@ static json_t *warnings_of(const struct job_view *v)
 	return list;
 }
 
-json_t *job_report_common(const struct job_view *v)
+json_t *job_report_common(const struct job_view *v, struct journal *j)
 {
+	struct exposures sweeps;
+	int n = v->state == JOB_CANCELLED ? 0 : case_sweeps_offered(j, v, &sweeps);
+
 	return json_pack(
 		"{s:I, s:s, s:o, s:o, s:i, s:i, s:I, s:I, s:I, s:I, s:o, s:o, s:f, s:f, s:f, s:f, s:i, s:o, s:s, s:b, s:o}", "id",
 		(json_int_t)v->id, "state", job_state_name(v->state), "kind", event_json_text(v->kind), "calling",
@@ -101,13 +105,13 @@ json_t *job_report_common(const struct job_view *v)
 		(json_int_t)v->other.of, "redo_of", (json_int_t)v->other.redo_of, "instances", (json_int_t)v->members.instances,
 		"expected", (json_int_t)v->members.expected, "protocol", event_json_text(v->protocol), "device",
 		event_json_text(v->device), "opened", v->opened, "last_received", v->members.last, "changed", v->changed,
-		"finished", v->finished, "attempts", v->attempts, "reason", event_json_text(v->reason), "hint", job_hint(v),
+		"finished", v->finished, "attempts", v->attempts, "reason", event_json_text(v->reason), "hint", job_hint(v, n),
 		"warned", v->warnings != NULL, "warnings", warnings_of(v));
 }
 
-json_t *job_report_view(const struct job_view *v, const char *spool)
+json_t *job_report_view(const struct job_view *v, struct journal *j, const char *spool)
 {
-	json_t *view = job_report_common(v), *destinations = json_array();
+	json_t *view = job_report_common(v, j), *destinations = json_array();
 	json_t *progress = v->state == JOB_RUNNING ? job_report_progress(spool, v->id) : NULL;
 	char with[OTHER_RESULT_TEXT];
 

@@ -8,12 +8,13 @@
 
 #include "node/jobs/jobs.h"
 
-/* Return what every list of jobs says of a job, and of its delivery to one destination, as JSON: new references. */
-json_t *job_report_common(const struct job_view *v);
+/* Return what every list of jobs says of a job, and of its delivery to one destination, as JSON: new references. j: for the sweeps of its
+ * images; NULL: they are of one. */
+json_t *job_report_common(const struct job_view *v, struct journal *j);
 json_t *job_report_send(const struct job_send *s);
 /* Return one job as JSON, with each object of its result. After delivery_queue_update(), a destination has "blocked_by" if another job is tried there first.
  * The progress of a running worker is read from `spool`. New reference; NULL: no memory. */
-json_t *job_report_view(const struct job_view *v, const char *spool);
+json_t *job_report_view(const struct job_view *v, struct journal *j, const char *spool);
 
 /* Read the progress file of a running worker: {"stage", "fraction", "time", and, if it is known, "left": seconds of
  * the stage}; NULL: it cannot be read. The worker can write to the

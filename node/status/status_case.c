@@ -7,6 +7,7 @@
 #include "node/base/time_text.h"
 #include "node/config/kind.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/case_selection.h"
 #include "node/jobs/job_report.h"
 #include "node/report/look.h"
 #include "node/status/status_internal.h"
@@ -339,7 +340,7 @@ static void put_further(struct html *h, const struct status *s, const struct job
 bool status_write_case(struct html *h, const struct status *s, const struct job_view *v, const char *token)
 {
 	struct err err = {0};
-	json_t *view = job_report_view(v, s->config->node.spool), *list = job_report_events(s->journal, v->id, &err);
+	json_t *view = job_report_view(v, s->journal, s->config->node.spool), *list = job_report_events(s->journal, v->id, &err);
 	json_t *times = view && list ? job_report_stages(view, list) : NULL;
 	const char *word;
 	enum status_tone tone = status_text_state(v, &word);
@@ -352,7 +353,7 @@ bool status_write_case(struct html *h, const struct status *s, const struct job_
 		json_decref(list);
 		return false;
 	}
-	status_page_sweeps(s, v, &sweeps);
+	case_sweeps_offered(s->journal, v, &sweeps);
 	status_text_title(v, s->language, title, sizeof(title));
 	snprintf(head, sizeof(head), say(s->language, "Case %lld: %s"), (long long)v->id, title);
 	status_page_begin(h, s, head, true);

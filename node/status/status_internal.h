@@ -32,11 +32,8 @@ void status_page_picture(struct html *h, const struct status *s, const struct jo
 /* Write number of images, sender, time and protocol; patient: the patient's name, too, if the configuration
  * allows it. */
 void status_page_facts(struct html *h, const struct status *s, const struct job_view *v, bool patient);
-/* Find the sweeps between which a person must choose before the case can be reconstructed, or may choose another one; n is 0: there are
- * none. */
-void status_page_sweeps(const struct status *s, const struct job_view *v, struct exposures *ret_sweeps);
 /* Write the sentence about the case (status_text_sentence), its progress and a hint. before: number of ready cases that start
- * earlier. */
+ * earlier. sweeps: those that a person is offered (case_sweeps_offered()). */
 void status_page_state(struct html *h, const struct status *s, const struct job_view *v, size_t before,
 		       const struct exposures *sweeps);
 /* Write a link to the result in the site's viewer; nothing if no destination has it, or none is configured. */

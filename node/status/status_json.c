@@ -34,7 +34,7 @@ static json_t *case_json(const struct status *s, const struct job_view *v)
 
 	status_text_title(v, LANGUAGE_EN, title, sizeof(title));
 	status_text_sentence(s->config, v, 0, s->now, LANGUAGE_EN, sentence, sizeof(sentence));
-	one = job_report_common(v);
+	one = job_report_common(v, s->journal);
 	json_object_update_new(one, json_pack("{s:o, s:o, s:i, s:o, s:o, s:o}", "title", event_json_text(title), "sentence",
 					      event_json_text(sentence), "objects", (int)v->n_objects, "destinations",
 					      sends_json(s, v), "study", event_json_text(v->study), "accession",

@@ -288,20 +288,22 @@ void status_page_name_images(const struct status *s, const struct job_view *v, c
 	free(c.numbers);
 }
 
-void status_page_sweeps(const struct status *s, const struct job_view *v, struct exposures *ret_sweeps)
-{
-	if (!s->journal || !v->reason[0] || case_sweeps_find(s->journal, v, false, ret_sweeps, NULL) <= 0)
-		ret_sweeps->n = 0;
-}
-
-/* Which sweep was chosen, and the result of which case counts. */
+/* Which sweep was chosen, and the result of which case counts, or is not there. */
 static void put_sweep_chosen(struct html *h, const struct status *s, const struct job_view *v, const struct job_view *chosen)
 {
+	bool made = status_text_has_result(chosen) || (chosen->state == JOB_CLEANED && !chosen->never_delivered);
+
 	html_put(h, "<p class=\"sentence\">");
 	if (chosen == v) {
-		html_printf(h, say(s->language, "Sweep %d was chosen: the result of this case counts."), chosen->sweep);
+		html_printf(h,
+			    made ? say(s->language, "Sweep %d was chosen: the result of this case counts.")
+				 : say(s->language, "Sweep %d was chosen: this case has no result so far."),
+			    chosen->sweep);
 	} else {
-		html_printf(h, say(s->language, "Sweep %d was chosen: the result that counts is that of"), chosen->sweep);
+		html_printf(h,
+			    made ? say(s->language, "Sweep %d was chosen: the result that counts is that of")
+				 : say(s->language, "Sweep %d was chosen. No result counts so far:"),
+			    chosen->sweep);
 		html_printf(h, " <a href=\"/jobs/%lld\">", (long long)chosen->id);
 		html_printf(h, say(s->language, "case %lld"), (long long)chosen->id);
 		html_put(h, "</a>.");
@@ -314,7 +316,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 {
 	bool chooses = sweeps->n > 0 && v->state != JOB_CANCELLED;
 	const struct job_view *chosen = case_sweep_chosen(&s->jobs, v);
-	const char *hint = chooses ? JOB_HINT_SWEEP : job_hint(v);
+	const char *hint = job_hint(v, sweeps->n);
 	const char *word;
 	char sentence[1200] = "";
 	enum status_tone tone = status_text_state(v, &word);
@@ -416,7 +418,7 @@ static void one_case(struct html *h, const struct status *s, const struct job_vi
 	struct exposures sweeps;
 	char title[120];
 
-	status_page_sweeps(s, v, &sweeps);
+	case_sweeps_offered(s->journal, v, &sweeps);
 	status_text_title(v, s->language, title, sizeof(title));
 	html_printf(h, "<div class=\"case %s\" id=\"case-%lld\">", status_text_tone(tone), (long long)v->id);
 	status_page_picture(h, s, v, 88);

@@ -64,7 +64,7 @@ static void ask(struct jobs *jobs)
 		must(!retention_may_clean(jobs, v, &(struct retention_rule){1, 1}, 1e12) || retention_is_delivered(v) ||
 			     v->state == JOB_CANCELLED,
 		     "removed while somebody waits for it");
-		view = job_report_view(v, "/nonexistent");
+		view = job_report_view(v, NULL, "/nonexistent");
 		must(view != NULL, "a job that cannot be shown");
 		text = json_dumps(view, JSON_COMPACT);
 		free(text);

@@ -121,9 +121,9 @@ TEST(what_people_read)
 	assert_non_null(strstr(text, "It is being sent to ws."));
 	assert_int_equal(status_text_state(v, &word), TONE_BAD); /* the alarm is everybody's */
 	assert_string_equal(word, "Not sent yet");
-	assert_non_null(strstr(job_hint(v), "Nothing is lost"));
+	assert_non_null(strstr(job_hint(v, 0), "Nothing is lost"));
 
-	view = job_report_view(v, "/nonexistent");
+	view = job_report_view(v, NULL, "/nonexistent");
 	list = json_pack("[o]", view);
 	view = json_array_get(json_object_get(view, "destinations"), 0);
 	assert_string_equal(json_string_value(json_object_get(json_object_get(view, "blocked_by"), "reason")),

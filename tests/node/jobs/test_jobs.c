@@ -23,7 +23,7 @@ TEST(a_result_with_warnings_is_shown_as_one)
 			       "x.dcm\",\"sop_instance\":\"1.5\",\"sop_class\":\"1.2\",\"warnings\":\"Only 9. 2 of them are thin.\"}"
 			     : MADE("1.5"));
 		assert_int_equal(v->warnings != NULL, warned);
-		view = job_report_common(v);
+		view = job_report_common(v, NULL);
 		list = json_object_get(view, "warnings");
 		assert_int_equal(json_is_true(json_object_get(view, "warned")), warned);
 		assert_int_equal(json_array_size(list), warned ? 2 : 0);

@@ -68,7 +68,7 @@ static const char *describe(const struct job_view *v)
 {
 	static char text[2][4000];
 	static int turn;
-	json_t *view = job_report_view(v, "/none");
+	json_t *view = job_report_view(v, NULL, "/none");
 	char *dump = json_dumps(view, JSON_SORT_KEYS);
 
 	turn = !turn;

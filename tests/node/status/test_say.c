@@ -164,7 +164,7 @@ TEST(test_words)
 			v.members.expected = held ? 4 : 0;
 			v.sends = sends;
 			v.n_sends = at == JOB_RECONSTRUCTED || at == JOB_STORED ? 2 : 0;
-			assert_said(job_hint(&v));
+			assert_said(job_hint(&v, 0));
 			assert_said(job_hint_retry(&v));
 			assert_said(job_hint_as_is(&v));
 			assert_said(job_hint_cancel(&v));

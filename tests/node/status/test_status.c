@@ -235,7 +235,7 @@ TEST(test_words)
 	v.kind[0] = 'x';
 	assert_null(job_hint_as_is(&v));
 	assert_non_null(strstr(job_view_as_is_obstacle(&v), "cannot reconstruct"));
-	assert_non_null(strstr(job_hint(&v), "It needs all of them"));
+	assert_non_null(strstr(job_hint(&v, 0), "It needs all of them"));
 	v.kind[0] = 'd';
 	v.members.frames = 1;
 	assert_null(job_hint_as_is(&v));
@@ -249,12 +249,12 @@ TEST(test_words)
 	assert_string_equal(text, "12 of 25 instances after 60 s of quiet.");
 	assert_string_equal(job_hint_retry(&v), "Try again");
 
-	assert_non_null(strstr(job_hint(&v), "Tell your administrator")); /* who reads the page mends no configuration */
+	assert_non_null(strstr(job_hint(&v, 0), "Tell your administrator")); /* who reads the page mends no configuration */
 	v.state = JOB_RECONSTRUCTED;
 	send.since = 9e8;
 	assert_int_equal(status_text_state(&v, &word), TONE_WARN);
 	assert_string_equal(word, "Not sent yet");
-	assert_non_null(strstr(job_hint(&v), "Nothing is lost"));
+	assert_non_null(strstr(job_hint(&v, 0), "Nothing is lost"));
 	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_non_null(strstr(text, "Sending to pacs failed in 3 attempts: no answer. The next attempt is at "));
 	assert_string_equal(job_hint_retry(&v), "Try now");
@@ -262,7 +262,7 @@ TEST(test_words)
 	send.since = 0;
 	assert_int_equal(status_text_state(&v, &word), TONE_WORK);
 	assert_string_equal(word, "Sending");
-	assert_string_equal(job_hint(&v), "");
+	assert_string_equal(job_hint(&v, 0), "");
 	status_text_sentence(&config, &v, 0, 1e9, LANGUAGE_EN, text, sizeof(text));
 	assert_string_equal(text, "It is being sent to pacs.");
 	assert_null(job_hint_retry(&v));

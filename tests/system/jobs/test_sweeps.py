@@ -56,8 +56,11 @@ def test_a_retake(folder, things):
     h.send(n.port, mixed)
     job = n.wait_state(0, "held", "more than one acquisition", "Acquisition Number (0020,0012): 9 have 1, 9 have 2")["id"]
     shown = n.command("show", str(job)).stdout
-    check(f"sweep 2: 9 images with Acquisition Number (0020,0012) 2: tomonode retry --sweep 2 {job}" in shown, shown)
+    check(f"sweep 2 of {TIME}: 9 images with Acquisition Number (0020,0012) 2: tomonode retry --sweep 2 {job}" in shown, shown)
     check("  Choose the sweep that counts. " in shown and f"retry {job}\n" not in shown, shown)
+    listed, = n.jobs()
+    check(page_tools.cases(n)[job]["hint"] == listed["hint"] == n.show(job)["job"]["hint"]
+          and "  " + listed["hint"] in shown, "every interface says the same")
     n.command("retry", "--sweep", "3", str(job), code=4)
     n.command("retry", "--sweep", "0", str(job), code=2)
     n.command("retry", "--sweep", "1", "--as-is", str(job), code=2)
@@ -125,3 +128,9 @@ def test_a_mammogram_among_projections(folder, things):
     n.command("retry", "--sweep", "1", str(job))
     n.wait_states("cancelled", "delivered")
     check(uids(first) <= sources(pacs) and not uids([mammogram]) & sources(pacs), "the sources of the result")
+    # Of a sweep that has no result no page says that it counts.
+    n.command("retry", "--sweep", "2", str(job))
+    part = n.wait_states("cancelled", "delivered", "held")[2]["id"]
+    for at, said in ((job, f'Sweep 2 was chosen. No result counts so far: <a href="/jobs/{part}">'),
+                     (part, "Sweep 2 was chosen: this case has no result so far.")):
+        wait_for(said, lambda at=at, said=said: said in page_tools.page(n, f"/jobs/{at}"))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The status page of a node: what it shows, and its buttons."""
+import json
 import re
 import urllib.error
 import urllib.parse
@@ -22,6 +23,11 @@ def page(n, path):
             return r.read().decode()
     except urllib.error.URLError:
         return ""
+
+
+def cases(n):
+    """What the page says of each case, as JSON: {number: case}."""
+    return {c["id"]: c for c in json.loads(wait_for("the page", lambda: page(n, "/status.json")))["cases"]}
 
 
 def press(n, path, words, action, **fields):
