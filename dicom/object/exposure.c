@@ -285,6 +285,48 @@ bool exposure_has(const struct exposures *of, int group, const struct exposure_f
 	return first <= last ? x >= first && x <= last : x >= first || x <= last; /* over midnight */
 }
 
+/* Write "YYYY-MM-DD HH:MM:SS", or what a moment has of it. */
+static void write_moment(const char *text, char ret[EXPOSURE_MOMENT_SIZE])
+{
+	bool dated = exposure_has_date(text);
+	const char *time = dated ? text + EXPOSURE_DATE : text;
+	char digits[7] = "", day[12] = "";
+	size_t n = 0;
+
+	for (; n < 6 && (*time == ':' || (*time >= '0' && *time <= '9')); time++)
+		if (*time != ':')
+			digits[n++] = *time;
+	if (dated)
+		snprintf(day, sizeof(day), "%.4s-%.2s-%.2s ", text, text + 4, text + 6);
+	snprintf(ret, EXPOSURE_MOMENT_SIZE, "%s%.2s:%.2s%s%s", day, digits, digits + 2, n == 6 ? ":" : "",
+		 n == 6 ? digits + 4 : "");
+}
+
+int exposures_date(struct exposures *e, const struct exposure_facts *images, size_t n, struct err *err)
+{
+	double *seconds = calloc(n + 1, sizeof(*seconds));
+
+	if (!seconds)
+		return err_set(err, ENOMEM, "no memory for the times of %zu images", n);
+	for (int k = 0; k < EXPOSURE_ATTRIBUTES; k++) {
+		if (!exposure_is_time(&exposure_attributes[k]))
+			continue;
+		read_values(images, n, k, seconds);
+		for (int g = 0; g < e->n; g++) {
+			size_t first = n;
+
+			for (size_t i = 0; i < n; i++)
+				if (isfinite(seconds[i]) && exposure_has(e, g, &images[i]) &&
+				    (first == n || seconds[i] < seconds[first]))
+					first = i;
+			if (first < n && !e->list[g].moment[0])
+				write_moment(images[first].value[k], e->list[g].moment);
+		}
+	}
+	free(seconds);
+	return 0;
+}
+
 /* ---- texts ---- */
 
 const char *exposures_attribute(const struct exposures *of, uint32_t *ret_tag)

@@ -11,6 +11,7 @@
 #include "dicom/object/attribute.h"
 
 #define EXPOSURE_ATTRIBUTES 20
+#define EXPOSURE_MOMENT_SIZE 20
 #define EXPOSURES_MAX 4 /* more groups are no exposures: some systems count projections */
 /* Largest ratio between the doses of two images of one exam: a larger one means mixed units. */
 #define EXPOSURE_RATIO_MAX 50.0
@@ -29,6 +30,8 @@ struct exposures {
 	struct exposure {
 		char value[DICOM_UID_SIZE]; /* "none": the attribute is missing; of numbers and moments: the first one */
 		char last[DICOM_UID_SIZE];  /* of numbers and moments; else "" */
+		char moment
+			[EXPOSURE_MOMENT_SIZE]; /* of its first image: "2026-11-21 10:18:00"; "": not known, or exposures_date() was not called */
 		int images;
 	} list[EXPOSURES_MAX];
 };
@@ -40,6 +43,8 @@ int exposures_prove(const struct exposure_facts *images, size_t n, struct exposu
 int exposures_find(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err);
 /* The same of images that nothing proves to be of two exposures: two groups are found, each of two images and a quarter of all or more. */
 int exposures_doubt(const struct exposure_facts *images, size_t n, struct exposures *ret_exposures, struct err *err);
+/* Write when the images of each group were acquired: by the first attribute with a time that one of them has. */
+int exposures_date(struct exposures *e, const struct exposure_facts *images, size_t n, struct err *err);
 /* Is an image of this group? */
 bool exposure_has(const struct exposures *of, int group, const struct exposure_facts *image);
 /* Return the name of the attribute that divides them; *ret_tag: its tag. */

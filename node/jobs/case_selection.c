@@ -244,8 +244,12 @@ static int divide_sweeps(const struct selection *s, const struct job_view *v, bo
 		rc = exposures_prove(facts, s->n, ret_sweeps, err);
 	if (!s->unknown && rc == 0 && !proved && v->members.expected > 0 && v->members.instances > v->members.expected)
 		rc = exposures_find(facts, s->n, ret_sweeps, err);
+	if (rc > 0)
+		rc = exposures_date(ret_sweeps, facts, s->n, err);
+	else
+		ret_sweeps->n = 0;
 	free(facts);
-	return rc > 0 ? ret_sweeps->n : rc;
+	return rc < 0 ? rc : ret_sweeps->n;
 }
 
 int case_sweeps_find(struct journal *j, const struct job_view *v, bool proved, struct exposures *ret_sweeps, struct err *err)
@@ -275,8 +279,14 @@ void case_sweep_text(const struct exposures *sweeps, int number, char *ret_text,
 	const char *name = exposures_attribute(sweeps, &tag);
 
 	exposure_text(e, value, sizeof(value));
-	snprintf(ret_text, size, e->images == 1 ? "sweep %d: %d image with %s %s %s" : "sweep %d: %d images with %s %s %s",
-		 number, e->images, name, tag_text(tag), value);
+	if (e->moment[0])
+		snprintf(ret_text, size,
+			 e->images == 1 ? "sweep %d of %s: %d image with %s %s %s" : "sweep %d of %s: %d images with %s %s %s",
+			 number, e->moment, e->images, name, tag_text(tag), value);
+	else
+		snprintf(ret_text, size,
+			 e->images == 1 ? "sweep %d: %d image with %s %s %s" : "sweep %d: %d images with %s %s %s", number,
+			 e->images, name, tag_text(tag), value);
 }
 
 /* The id of the first case of which it is a revision, of a revision, and so on. */
@@ -316,7 +326,7 @@ int case_sweep_open(struct journal *j, const struct jobs *jobs, const struct job
 {
 	struct exposures sweeps;
 	struct selection s;
-	char which[160], reason[320];
+	char which[260], reason[400];
 	size_t kept = 0;
 	int n;
 

@@ -28,7 +28,7 @@ static void sweep_buttons(struct html *h, const struct status *s, const struct j
 			  const char *token)
 {
 	const struct job_view *chosen = case_sweep_chosen(&s->jobs, v);
-	char text[160], translated[200], word[240], number[16];
+	char text[260], translated[300], word[340], number[16];
 
 	for (int i = 1; i <= sweeps->n; i++) {
 		if (chosen && chosen->sweep == i)

@@ -147,6 +147,39 @@ TEST(test_choice)
 	assert_true(exposure_has(&one, 0, &images[1]) && exposure_has(&one, 1, &images[0]));
 }
 
+/* The moment of a group is that of its first image, by the first attribute that has one, with a date where there is one. */
+TEST(test_moments_of_groups)
+{
+	static const struct {
+		int attribute;
+		const char *values[5], *first, *second;
+	} cases[] = {
+		{TIME,
+		 {"20261121101805.25", "20261121101800", "", "20261121102300"},
+		 "2026-11-21 10:18:00",
+		 "2026-11-21 10:23:00"},
+		{TIME, {"235959", "000001", "0010", "00:11:02.5"}, "23:59:59", "00:10"},
+		{MOMENT, {"20261121101805+0100", "", "", ""}, "2026-11-21 10:18:05", ""},
+		{CONTENT, {"101805", "101804", "", "102300"}, "10:18:04", "10:23:00"},
+		{TIME, {"", "", "", ""}, "", ""},
+		{TIME, {"noon", "1", "", ""}, "", ""},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct exposure_facts images[8];
+		struct exposures e;
+		size_t n = make(images, cases[i].attribute, cases[i].values);
+
+		for (size_t k = 0; k < n; k++)
+			snprintf(images[k].value[NUMBER], DICOM_UID_SIZE, k < 2 ? "1" : "2");
+		assert_int_equal(1, exposures_prove(images, n, &e, NULL));
+		assert_string_equal(e.list[0].moment, "");
+		assert_int_equal(0, exposures_date(&e, images, n, NULL));
+		assert_string_equal(e.list[0].moment, cases[i].first);
+		assert_string_equal(e.list[1].moment, cases[i].second);
+	}
+}
+
 /* Which of two spellings is the name of a group, and which of two groups is the first, does not depend on the order. */
 TEST(test_spellings)
 {

@@ -15,6 +15,7 @@ from tools.node_harness import check, wait_for
 h.need(h.TOMONODE, "storescu", "storescp")
 
 VIEWS = 9
+TIME = "2026-06-01 10:18:00"  # of a simulated exam
 
 
 def begin(folder, things):
@@ -70,7 +71,7 @@ def test_a_retake(folder, things):
     n.command("retry", "--sweep", "2", str(job))
     n.wait_states("cancelled", "delivered")
     check(uids(second) <= sources(pacs) and not uids(first) & sources(pacs), "the sources of the result")
-    check("a case of sweep 2: 9 images with Acquisition Number (0020,0012) 2, chosen on the command line by user"
+    check(f"a case of sweep 2 of {TIME}: 9 images with Acquisition Number (0020,0012) 2, chosen on the command line by user"
           in n.events(job, "cancel")[0]["reason"], n.events(job, "cancel"))
     # Sent again, both are known.
     stored = len(n.stored_files())
@@ -90,7 +91,7 @@ def test_half_of_each_is_as_many_as_announced(folder, things):
     n.wait_state(0, "held", "more than one acquisition", "9 have 1, 9 have 2")
     text = wait_for("the question", lambda: (lambda t: t if "The images are of 2 sweeps" in t else "")(page_tools.page(n, f"/jobs/{job}")))
     check("Choose the sweep that counts." in text and f"/jobs/{job}/retry" not in text and f"/jobs/{job}/as-is" not in text, text)
-    page_tools.press(n, f"/jobs/{job}", "Reconstruct sweep 2: 9 images with Acquisition Number (0020,0012) 2", "sweep", sweep=1)
+    page_tools.press(n, f"/jobs/{job}", f"Reconstruct sweep 2 of {TIME}: 9 images with Acquisition Number (0020,0012) 2", "sweep", sweep=1)
     n.wait_states("cancelled", "delivered")
     check(uids(first) <= sources(pacs) and not uids(second) & sources(pacs), "the sources of the result")
     # Each page says which result counts: that of the sweep that was chosen last.
