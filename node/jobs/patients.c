@@ -96,6 +96,13 @@ static const struct job_view *older_conflict(const struct jobs *jobs, const stru
 		       : found;
 }
 
+bool patients_are_mixed(const struct job_view *v)
+{
+	struct patient_conflict conflict;
+
+	return v->patients.seen && !v->same_patient && patient_set_conflict(&v->patients, &conflict);
+}
+
 bool patients_conflict(const struct jobs *jobs, const struct job_view *v, struct patient_conflict *ret_conflict,
 		       const struct job_view **ret_other)
 {

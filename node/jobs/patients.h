@@ -25,6 +25,8 @@ void patients_format(const struct patient_identity *of, const uint8_t key[PATIEN
 /* Read this text; *ret_key is the digest of the key that it was made with. Return false if it is not such a text. */
 bool patients_parse(const char *text, struct patient_identity *ret_identity, uint32_t *ret_key);
 
+/* Do the headers of its own images name different patients, and nobody has said that it is one? */
+bool patients_are_mixed(const struct job_view *v);
 /* Return true if a job must be held: its headers, or those of it and of another job (*ret_other; else NULL), do not name one
  * patient, and no person stated that they do. With *ret_other NULL the numbers in *ret_conflict are those of instances. */
 bool patients_conflict(const struct jobs *jobs, const struct job_view *v, struct patient_conflict *ret_conflict,

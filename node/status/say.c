@@ -216,6 +216,7 @@ static const char *const rows[][LANGUAGES] = {
 	{"Delivered, with warnings", "Zugestellt, mit Warnungen", "Entregado, con advertencias", "Entregue, com avisos"},
 	{"Destinations", "Ziele", "Destinos", "Destinos"},
 	{"Devices", "Geräte", "Dispositivos", "Dispositivos"},
+	{"Different patients", "Verschiedene Patienten", "Pacientes distintos", "Pacientes diferentes"},
 	{"Disabled", "Deaktiviert", "Desactivado", "Desativado"},
 	{"Disk", "Platte", "Disco", "Disco"},
 	{"Disk in use", "Belegter Teil der Platte", "Disco ocupado", "Disco em uso"},

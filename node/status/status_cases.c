@@ -58,7 +58,6 @@ static bool uid_fits(const struct search *x, const struct job_view *v)
 
 static bool text_fits(const struct search *x, const struct job_view *v)
 {
-	const struct status_name *name;
 	char number[24];
 
 	if (!x->text[0])
@@ -67,8 +66,13 @@ static bool text_fits(const struct search *x, const struct job_view *v)
 	if (!strcmp(number, x->text) || contains_text(x, v->accession) || contains_text(x, v->calling) ||
 	    (x->is_uid && uid_fits(x, v)))
 		return true;
-	name = x->s->config->status.show_patient ? status_names_of(&x->s->names, v) : NULL;
-	return name && (contains_text(x, name->name) || contains_text(x, name->id));
+	for (size_t k = 0; k <= PATIENTS_NAMED_MAX && x->s->config->status.show_patient; k++) {
+		const struct status_name *name = status_names_each(&x->s->names, v, k);
+
+		if (name && (contains_text(x, name->name) || contains_text(x, name->id)))
+			return true;
+	}
+	return false;
 }
 
 static void find_image(struct search *x)
@@ -228,7 +232,8 @@ static void put_row(struct html *h, const struct status *s, const struct job_vie
 		html_printf(h, STATUS_CELL("<bdi>%s</bdi> <bdi class=\"quiet\">%s</bdi>"),
 			    say(s->language, columns[COLUMN_PATIENT]), name->name, name->id);
 	else if (s->config->status.show_patient)
-		html_printf(h, STATUS_CELL(""), say(s->language, columns[COLUMN_PATIENT]));
+		html_printf(h, STATUS_CELL("%s"), say(s->language, columns[COLUMN_PATIENT]),
+			    patients_are_mixed(v) ? say(s->language, "Different patients") : "");
 	html_put(h, "</tr>\n");
 }
 

@@ -52,16 +52,29 @@ static bool is_of_result(const struct status_name *one, const struct job_view *v
 	return !v->header || !strcmp(one->file, v->header);
 }
 
-const struct status_name *status_names_of(const struct status_names *names, const struct job_view *v)
+/* The patient of the image whose header the result has; of the first image if no person chose one. */
+static const struct status_name *find_read(const struct status_names *names, const struct job_view *v)
 {
 	const struct status_name *one = status_names_find(names, v->id);
 
 	return one && is_of_result(one, v) ? one : NULL;
 }
 
+const struct status_name *status_names_of(const struct status_names *names, const struct job_view *v)
+{
+	return patients_are_mixed(v) ? NULL : find_read(names, v);
+}
+
 static int64_t header_number(int64_t job, size_t which)
 {
 	return -PATIENTS_NAMED_MAX * job - (int64_t)which;
+}
+
+const struct status_name *status_names_each(const struct status_names *names, const struct job_view *v, size_t k)
+{
+	return k == 0		       ? find_read(names, v)
+	       : patients_are_mixed(v) ? status_names_find(names, header_number(v->id, k - 1))
+				       : NULL;
 }
 
 /* Return what was read from this file; NULL: nothing yet. */
@@ -191,7 +204,7 @@ static int copy_first(void *ctx, const struct instance_row *row, const char *det
 
 static bool is_unread(const struct status_names *names, const struct job_view *v)
 {
-	return v->state != JOB_CLEANED && v->members.instances > 0 && !status_names_of(names, v);
+	return v->state != JOB_CLEANED && v->members.instances > 0 && !find_read(names, v);
 }
 
 /* The oldest job whose name is kept: index in the list of jobs. */

@@ -49,8 +49,12 @@ void status_names_request(struct status_names *names, const struct status *s);
 void status_names_receive(struct status_names *names);
 size_t status_names_unread(const struct status_names *names, const struct status *s); /* number of cases whose name can be read */
 const struct status_name *status_names_find(const struct status_names *names, int64_t job); /* NULL: not known (yet) */
-/* Find the patient of a case: of the image whose header its result has, if a person chose one; else of its first image. */
+/* Find the patient of a case: of the image whose header its result has, if a person chose one; else of its first image. NULL: not known
+ * yet, or the case has no patient, because its images name several (patients_are_mixed()). */
 const struct status_name *status_names_of(const struct status_names *names, const struct job_view *v);
+/* Return the k-th patient that is known of a case, from 0 to PATIENTS_NAMED_MAX: the others are those that its images name, too. NULL: not
+ * known. */
+const struct status_name *status_names_each(const struct status_names *names, const struct job_view *v, size_t k);
 #define STATUS_SEEN_SIZE 33
 
 /* Write a digest of what a person sees who is asked whether these are one patient. of: their headers, which are shown; NULL: they are

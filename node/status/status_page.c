@@ -141,21 +141,38 @@ static const struct status_name *patient_of(const struct status *s, const struct
 	return name && (name->name[0] || name->id[0]) ? name : NULL;
 }
 
-static void put_patient(struct html *h, const struct status *s, const struct status_name *name)
+static void put_patient(struct html *h, const struct status *s, const struct status_name *const *names, size_t n)
 {
-	if (!name)
-		return;
-	html_printf(h, "<p class=\"patient\"><bdi>%s</bdi>", name->name[0] ? name->name : say(s->language, "no name"));
-	if (name->id[0])
-		html_printf(h, " <span class=\"quiet\">ID <bdi>%s</bdi></span>", name->id);
-	html_put(h, "</p>");
+	html_put(h, "<p class=\"patient\">");
+	for (size_t i = 0; i < n; i++) {
+		html_printf(h, i > 0 ? " · <bdi>%s</bdi>" : "<bdi>%s</bdi>",
+			    names[i]->name[0] ? names[i]->name : say(s->language, "no name"));
+		if (names[i]->id[0])
+			html_printf(h, " <span class=\"quiet\">ID <bdi>%s</bdi></span>", names[i]->id);
+	}
+	html_printf(h, "%s</p>", n > 0 ? "" : say(s->language, "Different patients"));
+}
+
+/* Of a case whose images name several, all of them: it has the name of none. */
+static void put_patients(struct html *h, const struct status *s, const struct job_view *v)
+{
+	const struct status_name *of[PATIENTS_NAMED_MAX] = {patient_of(s, v)};
+	struct patients_named named = {.n = of[0] != NULL};
+	bool mixed = s->config->status.show_patient && patients_are_mixed(v);
+
+	if (mixed &&
+	    !(s->journal && patients_named(s->journal, &s->jobs, v, &named) && status_names_headers(&s->names, v, &named, of)))
+		named.n = 0;
+	if (mixed || named.n > 0)
+		put_patient(h, s, of, named.n);
 }
 
 void status_page_facts(struct html *h, const struct status *s, const struct job_view *v, bool patient)
 {
 	char when[TIME_TEXT_SIZE], protocol[OTHER_RESULT_TEXT];
 
-	put_patient(h, s, patient ? patient_of(s, v) : NULL);
+	if (patient)
+		put_patients(h, s, v);
 	html_put(h, "<p class=\"facts\">");
 	html_printf(h, say(s->language, v->members.instances == 1 ? "%ld image from %s" : "%ld images from %s"),
 		    (long)v->members.instances, v->calling[0] ? v->calling : say(s->language, "an unnamed sender"));
@@ -402,6 +419,8 @@ static const struct status_name *exam_patient(const struct status *s, const stru
 
 	for (size_t i = 0; i < e->n; i++) {
 		name = patient_of(s, e->cases[i]);
+		if (patients_are_mixed(e->cases[i]))
+			return NULL;
 		if (name && found && (strcmp(name->name, found->name) != 0 || strcmp(name->id, found->id) != 0))
 			return NULL;
 		found = name ? name : found;
@@ -458,7 +477,8 @@ static void one_exam(struct html *h, const struct status *s, const struct status
 		html_printf(h, say(s->language, "%zu cases"), e->n);
 	}
 	html_put(h, "</p>");
-	put_patient(h, s, patient);
+	if (patient)
+		put_patient(h, s, &patient, 1);
 	html_put(h, "</header>\n<div class=\"views\">");
 	for (size_t i = 0; i < e->n && i < STATUS_EXAM_MAX; i++)
 		one_case(h, s, e->cases[i], oldest->accession, !patient, token);

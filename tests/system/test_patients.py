@@ -217,6 +217,13 @@ def test_said_on_the_page(folder, things):
     rows = [re.findall("<bdi>(.*?)</bdi>", row) for row in re.findall(r"<tr role=\"row\"><td.*?</tr>", asked, re.S)]
     check(len(rows) == 2 and "TOMONODE, PHANTOM" in rows[0] + rows[1] and rows[0] != rows[1], asked)
     check(f"The result will say: <bdi>{rows[0][0]}</bdi>, ID <bdi>{rows[0][1]}</bdi>." in asked, asked)
+    # The case has the name of none of them, and is found by each.
+    whose = re.findall("<bdi>(.*?)</bdi>", re.search('<p class="patient">.*?</p>', text, re.S)[0])
+    check(sorted(whose) == sorted(rows[0] + rows[1]), f"{whose}, not {rows}")
+    for name in ("Geheim", "phantom", "secret-4711"):
+        check("Different patients</td>" in page(f"cases?q={name}"), name)
+    check("Different patients</td>" not in page("cases?q=nobody") and "patient" not in json.loads(page("status.json"))["cases"][0],
+          "of one name")
     check("cannot be taken back" in asked and f'action="/jobs/{job["id"]}/same-patient"' in asked, asked)
     token = re.search(r'name="token" value="([0-9a-f]{32})"', text).group(1)
     path = f"{base}/jobs/{job['id']}/same-patient"
