@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "node/base/time_text.h"
+#include "node/config/kind.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/job_report.h"
 #include "node/jobs/patients.h"
@@ -139,13 +140,11 @@ static bool same_patient(const struct job_view *a, const struct job_view *b)
 	       !patient_sets_conflict(&a->patients, &b->patients, &conflict);
 }
 
-/* Write a link to a case as the other side. Returns true if there is one. */
-static bool put_beside(struct html *h, const struct status *s, const struct job_view *v, const struct job_view *other)
+/* Write a link to a case as the other side. */
+static void put_beside(struct html *h, const struct status *s, const struct job_view *v, const struct job_view *other)
 {
 	char protocol[OTHER_RESULT_TEXT], when[TIME_TEXT_SIZE];
 
-	if (other == v || !status_has_report(s, other))
-		return false;
 	html_printf(h, "<li><a href=\"/jobs/%lld/look/%lld\">", (long long)v->id, (long long)other->id);
 	put_title(h, s, other);
 	time_text(other->opened, "never", when);
@@ -154,31 +153,64 @@ static bool put_beside(struct html *h, const struct status *s, const struct job_
 	if (other->protocol[0])
 		html_printf(h, " · %s", case_results_protocol(other, protocol));
 	html_put(h, "</li>");
-	return true;
 }
 
-/* What may stand beside it: first the results of the same exam, then those of the same patient, the newest first. */
+/* Do two cases show the same: both of one kind, side and view? */
+static bool same_view(const struct job_view *a, const struct job_view *b)
+{
+	const struct kind *kind = kind_named(a->kind);
+	char of_a[16], of_b[16];
+	bool same = !strcmp(a->kind, b->kind);
+
+	for (int k = 0; k < 2 && same; k++) {
+		enum case_attribute what = k == 0 ? CASE_LATERALITY : CASE_VIEW;
+
+		kind_key_attribute(kind, a->key, what, of_a, sizeof(of_a));
+		kind_key_attribute(kind, b->key, what, of_b, sizeof(of_b));
+		same = !strcmp(of_a, of_b);
+	}
+	return same;
+}
+
+/* Where a case stands among those that may stand beside v: 0 and 1 are of its exam, 2 and 3 of others, the even ones of the same view. */
+static int rank_beside(const struct job_view *v, const struct job_view *other)
+{
+	bool exam = v->study[0] && !strcmp(v->study, other->study);
+
+	if (!exam && !same_patient(v, other))
+		return -1;
+	return (exam ? 0 : 2) + !same_view(v, other);
+}
+
+/* What may stand beside it, the newest first in each group. */
 static void put_choice(struct html *h, const struct status *s, const struct job_view *v, bool two)
 {
-	size_t n = 0;
+	static const char *const titles[] = {"This exam", "Other exams of the patient"};
+	size_t n = 0, of_title = 0;
 
-	html_printf(h, "<section id=\"beside\" aria-labelledby=\"h-beside\"><h2 id=\"h-beside\">%s</h2><ul>",
+	html_printf(h, "<section id=\"beside\" aria-labelledby=\"h-beside\"><h2 id=\"h-beside\">%s</h2>",
 		    say(s->language, "Beside it"));
-	for (int pass = 0; pass < 2; pass++)
+	for (int rank = 0; rank < 4; rank++) {
+		of_title = rank % 2 == 0 ? 0 : of_title;
 		for (size_t i = s->jobs.n; i > 0 && n < BESIDE_MAX; i--) {
 			const struct job_view *other = s->jobs.list[i - 1];
-			bool exam = v->study[0] && !strcmp(v->study, other->study);
 
-			if (pass == 0 ? exam : !exam && same_patient(v, other))
-				n += put_beside(h, s, v, other);
+			if (other == v || rank_beside(v, other) != rank || !status_has_report(s, other))
+				continue;
+			if (of_title++ == 0)
+				html_printf(h, "<h3>%s</h3><ul>", say(s->language, titles[rank / 2]));
+			put_beside(h, s, v, other);
+			n++;
 		}
+		html_put(h, rank % 2 == 1 && of_title > 0 ? "</ul>" : "");
+	}
 	if (two)
-		html_printf(h, "<li><a href=\"/jobs/%lld/look\">%s</a></li>", (long long)v->id,
+		html_printf(h, "<p><a href=\"/jobs/%lld/look\">%s</a></p>", (long long)v->id,
 			    say(s->language, "Only the first result"));
 	else if (n == 0)
-		html_printf(h, "<li class=\"none\">%s</li>",
+		html_printf(h, "<p class=\"none\">%s</p>",
 			    say(s->language, "This node has no other result of the same exam or patient."));
-	html_put(h, "</ul></section>\n");
+	html_put(h, "</section>\n");
 }
 
 void status_write_look(struct html *h, const struct status *s, const struct job_view *const v[2])

@@ -51,6 +51,13 @@ def test_exam_is_a_card(folder, things):
     check(card.count("Accession ") == 1 and "SIM1" in card and card.count('class="patient"') == 1, card)
     check('class="days">Today<' in page(n) and all(items(card, "warnings")), page(n))
 
+    # Beside a result: first that of the same view, then the exam's others, then other exams.
+    beside = re.search(r'<section id="beside".*?</section>', page(n, f"/jobs/{first}/look"), re.S)[0]
+    found = re.findall(r'<h3>(.*?)</h3>|/look/(\d+)">([^<]*).*?<time>([0-9-]{10})</time> · ([a-z-]+)', beside)
+    check([title or (int(job), view.strip(), protocol) for title, job, view, _, protocol in found]
+          == ["This exam", (third, "Tomosynthesis, left CC, result 2", "dbt-fbp"), (second, "Tomosynthesis, left MLO", "quick"),
+              "Other exams of the patient", (other, "Tomosynthesis, left CC", "quick")], found)
+
     # A case that a person must see takes the whole exam to the top; another name and number are said at their case.
     sent(n, folder, "R", "CC", count=5, PatientName="OTHER^<i>", AccessionNumber="A&2")
     held = wait_for("it is held", lambda: next((j["id"] for j in n.jobs() if j["state"] == "held"), None))
