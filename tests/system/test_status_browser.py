@@ -9,6 +9,7 @@ import http.client
 import http.server
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -260,6 +261,10 @@ def test_in_the_browser(folder, things):
     check(style[0] == "cover" and abs(float(style[1].split("%")[0]) - at) < 0.1, f"{style}, not {at} %")
     check(b.value("+document.getElementById('slice').value") == first + 1, "it is another slice")
     check(b.value("[...document.querySelectorAll('table')].every(t => getComputedStyle(t).breakInside == 'avoid')"), "a table is divided")
+    # Nothing empty is printed, and not the same picture twice.
+    check(b.value("[...document.querySelectorAll('.folded, .case.single .picture')].every(e => !e.checkVisibility())"), "an empty frame")
+    pages = base64.b64decode(b.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69)["data"])
+    check(len(re.findall(rb"/Type\s*/Page\b", pages)) == 1, "more than a page")
     b.call("Emulation.setEmulatedMedia", media="")
     every_way(b, f"{url}jobs/1", "a case with slices")
     # The report runs its script although it may not act on the page.
