@@ -503,6 +503,8 @@ def test_slices_in_the_browser(folder, things):
     wait_for("it comes without a key", lambda: b.value(seen) == [2, beside(2)] and b.value(said) == "", 20)
     b.call("Page.removeScriptToEvaluateOnNewDocument", identifier=odd)
 
+    b.show(f"{url}jobs/{jobs[0]}/look", 375, 667)
+    wait_for("a slice", lambda: b.value("document.querySelector('.stage').getBoundingClientRect().top < 667 / 2"))
     for width, height, dark in ((1280, 900, False), (1280, 900, True), (768, 900, False), (375, 700, True)):
         b.show(at, width, height, dark)
         wait_for("two slices", lambda: all(b.value(seen) or [0]))
