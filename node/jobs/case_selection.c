@@ -200,13 +200,16 @@ int case_newer_open(struct journal *j, const struct jobs *jobs, const struct job
 	return rc;
 }
 
+static bool is_given_up(const struct job_view *v)
+{
+	return v->state == JOB_CANCELLED || (v->state == JOB_CLEANED && v->never_delivered);
+}
+
 /* Was each image of a case that a person cancelled before it had a result sent again for this one? */
 static bool was_sent_again(const struct jobs *jobs, const struct job_view *older, const struct job_view *newer)
 {
-	bool given_up = older->state == JOB_CANCELLED || (older->state == JOB_CLEANED && older->never_delivered);
-
-	return newer->again && given_up && older->reconstructed <= 0 && !strcmp(older->key, newer->key) && jobs->journal &&
-	       journal_is_sent_again(jobs->journal, older->id, newer->id, NULL) == 1;
+	return newer->again && is_given_up(older) && older->reconstructed <= 0 && !strcmp(older->key, newer->key) &&
+	       jobs->journal && journal_is_sent_again(jobs->journal, older->id, newer->id, NULL) == 1;
 }
 
 bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, const struct job_view *b)
@@ -219,6 +222,14 @@ bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, cons
 		newer = jobs_find(jobs, newer->newer_of);
 	}
 	return newer && newer->id >= older->id;
+}
+
+bool case_is_replaced(const struct jobs *jobs, const struct job_view *v)
+{
+	for (const struct job_view *o = is_given_up(v) ? jobs_of_study(jobs, v->key) : NULL; o; o = jobs_before_in_study(o))
+		if (o->id > v->id && !is_given_up(o) && !strcmp(o->key, v->key) && case_newer_corrects(jobs, o, v))
+			return true;
+	return false;
 }
 
 /* ---- sweeps ---- */

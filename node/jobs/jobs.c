@@ -503,6 +503,7 @@ static int fill_in(struct job_view *v, const json_t *detail, const struct event_
 	case EVENT_HELD:
 		v->damaged = row->event == EVENT_HELD ? json_get_integer(detail, "damaged") : 0;
 		v->patients_differ = row->event == EVENT_HELD && json_get_bool(detail, "patients");
+		v->patients_other = v->patients_differ && json_get_integer(detail, "other") > 0;
 		v->lacks_companion = row->event == EVENT_HELD && json_get_bool(detail, "lacks_companion");
 		v->waits_until = 0;
 		set_text(v->reason, sizeof(v->reason), json_get_text(detail, "reason"));

@@ -118,6 +118,7 @@ struct job_view {
 	int64_t same_patient;  /* seq of the `retry` event by which a person stated that it is one patient; 0: none */
 	char *header;	       /* the file whose header counts then, relative to the spool; NULL: none */
 	bool patients_differ;  /* held because the headers do not name one patient */
+	bool patients_other;   /* those of another job do not; set with patients_differ */
 	char pilot[64];	       /* ID of the pilot of the last attempt, which may return after its connection was lost; "": none */
 	char device[96];       /* device of the last attempt; "": none yet */
 	int attempts, crashes; /* number of attempts started, and of crashed workers, since the last manual retry */

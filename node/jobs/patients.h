@@ -2,7 +2,8 @@
 /* Compare the patients of jobs, by the keyed digests that the indexer writes into the details of instances.
  *
  * - Compared are all instances of a job with each other, and those of different jobs that have the Study or the Series Instance
- *   UID in common, whatever their state, unless the objects of one count instead of those of the other (case_newer_corrects()).
+ *   UID in common, whatever their state, unless the objects of one count instead of those of the other (case_newer_corrects(),
+ *   case_is_replaced()).
  * - A person's statement that it is one patient is valid for the instances that the job had at that time, and for its comparison
  *   with each other job that has received no instance since.
  * - Instances without digests (indexed by a version without them), or with those of another key, are not compared. The worker

@@ -179,11 +179,11 @@ static bool hold_patients(struct schedule *s, const struct job_view *v, double n
 	if (!patients_conflict(&s->jobs, v, &conflict, &other))
 		return false;
 	patients_reason(s->journal, v, &conflict, other, reason, sizeof(reason));
-	*ret_changed =
-		schedule_decide(s, v, EVENT_HELD,
-				json_pack("{s:o, s:b, s:I, s:I}", "reason", event_json_text(reason), "patients", 1, "instances",
-					  (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
-				now);
+	*ret_changed = schedule_decide(s, v, EVENT_HELD,
+				       json_pack("{s:o, s:b, s:I, s:I, s:I}", "reason", event_json_text(reason), "patients", 1,
+						 "other", (json_int_t)(other ? other->id : 0), "instances",
+						 (json_int_t)v->members.instances, "expected", (json_int_t)v->members.expected),
+				       now);
 	return true;
 }
 
@@ -301,6 +301,21 @@ static bool may_have_newer(const struct schedule *s, const struct job_view *v)
 		if (o->seq > s->newer_since)
 			return true;
 	return v->seq > s->newer_since;
+}
+
+/* Continue a case that is held because of the patient of another one, when that was replaced. */
+static bool retry_patients(struct schedule *s, const struct job_view *v, double now)
+{
+	struct patient_conflict conflict;
+	const struct job_view *other;
+
+	if (!v->patients_differ || !v->patients_other || !may_have_newer(s, v) ||
+	    patients_conflict(&s->jobs, v, &conflict, &other))
+		return false;
+	return schedule_decide(
+		s, v, EVENT_RETRY,
+		json_pack("{s:s, s:b}", "reason", "the case that names another patient was replaced", "as_is", v->members.as_is),
+		now);
 }
 
 /* Replace images that cannot be read in a held case by newer objects that can. Looked at after each new conflict and event, when
@@ -492,7 +507,8 @@ static bool advance_job(struct schedule *s, const struct job_view *v, double now
 		stop_work(s, v->id); /* it was cancelled and retried between two steps */
 		return collect_job(s, v, now);
 	case JOB_HELD:
-		return retry_repaired(s, v, now) || replace_unreadable(s, v, now) || schedule_retry_with_ct(s, v, now);
+		return retry_repaired(s, v, now) || retry_patients(s, v, now) || replace_unreadable(s, v, now) ||
+		       schedule_retry_with_ct(s, v, now);
 	case JOB_READY:
 		return schedule_fail_crashed_job(s, v, now); /* otherwise schedule_slots_step() starts it */
 	case JOB_RUNNING:

@@ -119,6 +119,25 @@ def test_after_cancel_of_two_patients_all_images_must_come_again(folder, things)
     n.wait_state(0, "held", "Patient ID")
 
 
+def test_two_patients_in_two_views(folder, things):
+    """Each corrected view waits until the other one is corrected, too, and then continues by itself."""
+    n, pacs, files = begin(folder, things)
+    study = str(pydicom.dcmread(files[0], stop_before_pixels=True).StudyInstanceUID)
+    second = h.simulate(os.path.join(folder, "mlo"), "--view", "MLO", "--study", study)
+    one, two = 1, 2
+    for job, view in ((one, files), (two, second)):
+        other = edited_all(view[:4], os.path.join(folder, f"other{job}"), lambda d: setattr(d, "PatientID", "OTHER"))
+        h.send(n.port, other + view[4:])
+        check(n.wait_state(job - 1, "held", "Patient ID")["id"] == job, "the number")
+    n.command("cancel", str(one))
+    h.send(n.port, files + second)
+    n.wait_state(2, "held", f"between this case and case {two} of the same study")
+    wait_for("they are set apart", lambda: len(conflicts(n)) == 4)
+    n.command("retry", "--newer", str(two))
+    n.wait_states("cancelled", "cancelled", "delivered", "delivered")
+    check({pydicom.dcmread(f, stop_before_pixels=True).PatientID for f in pacs.files()} == {"TOMONODE-PHANTOM"}, "one patient")
+
+
 def test_another_transfer_syntax_is_the_same_content(folder, things):
     n, _, files = begin(folder, things)
     h.send(n.port, files[:-1])
