@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* State of the node, read from the journal and from the manager's report in the spool; the only source of the status page, its
- * JSON and the metrics. Read only. node/status/status_page.c, status_case.c, status_json.c and metrics_text.c write it.
+ * JSON and the metrics. Read only. node/status/status_overview.c, status_case.c, status_json.c and metrics_text.c write it.
  *
  * The view of the jobs is kept between updates; an update replays only new events. A journal that cannot be read is shown as a
  * problem; each update tries again.

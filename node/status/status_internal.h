@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions shared by the files that write the pages (status_page.c, status_buttons.c, status_node.c, status_cases.c, status_case.c);
+/* Functions shared by the files that write the pages (status_page.c, status_overview.c, status_buttons.c, status_node.c, status_cases.c, status_case.c);
  * private to them. Each writes one part of a page. */
 #ifndef TOMONODE_NODE_STATUS_INTERNAL_H
 #define TOMONODE_NODE_STATUS_INTERNAL_H
@@ -29,6 +29,10 @@ void status_page_table_end(struct html *h);
 /* Replace the names of files of a case's images in a text by what persons know the images by: their numbers. */
 void status_page_name_images(const struct status *s, const struct job_view *v, char *text, size_t size);
 void status_page_picture(struct html *h, const struct status *s, const struct job_view *v, int side);
+/* Return the patient of a case (status_names_of()) if the configuration allows to show it, and its name or ID is known; else NULL. */
+const struct status_name *status_page_patient(const struct status *s, const struct job_view *v);
+/* Write n patients; 0: that they are different ones. */
+void status_page_patients(struct html *h, const struct status *s, const struct status_name *const *names, size_t n);
 /* Write number of images, sender, time and protocol; patient: the patient's name, too, if the configuration
  * allows it. */
 void status_page_facts(struct html *h, const struct status *s, const struct job_view *v, bool patient);
