@@ -16,20 +16,13 @@ static size_t slice_size(const struct grid *g)
 	return (size_t)g->n[0] * (size_t)g->n[1];
 }
 
-int case_beds_plan(struct case_beds *c, const struct sinogram *s, const struct michelogram *m, const struct pet_plan *plan,
+int case_beds_plan(struct case_beds *c, const struct sinogram *s, const struct michelogram *m, const struct grid *bed,
 		   struct err *err)
 {
-	int rc;
-
 	if (s->images.of != PET_BEDS)
 		return 0;
 	pet_join_clear(&c->join);
-	rc = pet_join_plan(&s->images, s->axis, &plan->grid, m, s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0, &c->join,
-			   err);
-	c->plan = *plan;
-	if (rc == 0)
-		c->plan.grid = c->join.grid;
-	return rc;
+	return pet_join_plan(&s->images, s->axis, bed, m, s->facts.half_life > 0 ? M_LN2 / s->facts.half_life : 0, &c->join, err);
 }
 
 size_t case_beds_bytes(const struct case_beds *c)

@@ -13,11 +13,10 @@
 struct case_beds {
 	struct pet_join join; /* n = 0: no beds */
 	float *volume;	      /* of one bed; owned */
-	struct pet_plan plan; /* that of a bed, with the grid of the joint volume, for the writer of the result */
 };
 
-/* Plan the join of the volumes of a plan; does nothing without beds. May be called again. EBADMSG: as pet_join_plan(). */
-int case_beds_plan(struct case_beds *c, const struct sinogram *s, const struct michelogram *m, const struct pet_plan *plan,
+/* Plan the join of volumes on the grid of a bed; does nothing without beds. May be called again. EBADMSG: as pet_join_plan(). */
+int case_beds_plan(struct case_beds *c, const struct sinogram *s, const struct michelogram *m, const struct grid *bed,
 		   struct err *err);
 /* Return the bytes of the joint volume and of that of a bed; 0: no beds. */
 size_t case_beds_bytes(const struct case_beds *c);

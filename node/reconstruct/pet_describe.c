@@ -72,7 +72,7 @@ static void note_attenuation(const struct pet_work *w, char *ret, size_t size)
 /* Say what it costs that there is no map, if nobody else has computed the volume. */
 static void note_cost(const struct pet_work *w, char *ret, size_t size)
 {
-	const struct grid *g = w->s->images.of == PET_BEDS ? &w->beds.plan.grid : &w->plan.grid;
+	const struct grid *g = w->s->images.of == PET_BEDS ? &w->beds.join.grid : &w->plan.grid;
 	struct attenuation_cost cost;
 
 	if (w->corrections.attenuation.lacking && !w->base.decision->place.outside &&
@@ -270,5 +270,5 @@ const struct grid *pet_work_fill_report(struct reconstruct_work *base)
 	w->corrections.prompts = w->run.counts;
 	report->details = pet_details(w, planes);
 	report->pictures = case_pictures_describe(&w->corrections, w->made.series);
-	return w->s->images.of == PET_BEDS ? &w->beds.plan.grid : &w->plan.grid;
+	return w->s->images.of == PET_BEDS ? &w->beds.join.grid : &w->plan.grid;
 }

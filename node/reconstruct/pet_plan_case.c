@@ -46,26 +46,24 @@ static int fit_voxels(struct pet_work *w, struct err *err)
 		 "The matrix was chosen by the data: %d, for voxels like the radial bins (%.3g mm); matrix=%d in the "
 		 "protocol makes smaller ones.",
 		 matrix, bin, usual);
-	return pet_plan(&w->base.protocol->pet, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
+	return pet_plan_volume(&w->base.protocol->pet, &w->m, &w->plan, err);
 }
 
-/* Plan once for the grid, and again with the memory of its volumes. */
+/* The grid first: the memory is that of the matrix that was chosen, and of its volumes. */
 int pet_work_plan(struct pet_work *w, struct err *err)
 {
-	struct pet_protocol p = w->base.protocol->pet;
-	int rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
+	struct pet_protocol p;
+	int rc = pet_plan_volume(&w->base.protocol->pet, &w->m, &w->plan, err);
 
-	if (rc == 0) {
-		rc = fit_voxels(w, err);
-		p = w->base.protocol->pet;
-	}
 	if (rc == 0)
-		rc = case_beds_plan(&w->beds, w->s, &w->m, &w->plan, err);
-	if (rc == 0) {
-		p.host_beside = bytes_beside_session(w);
-		rc = pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
-	}
-	return rc;
+		rc = fit_voxels(w, err);
+	if (rc == 0)
+		rc = case_beds_plan(&w->beds, w->s, &w->m, &w->plan.grid, err);
+	if (rc < 0)
+		return rc;
+	p = w->base.protocol->pet;
+	p.host_beside = bytes_beside_session(w);
+	return pet_plan(&p, &w->m, w->factors, w->background, w->base.dev, &w->plan, err);
 }
 
 /* Return the bytes of what can be kept; 0: nothing. Single events, and the data of frames and gates, are read anew. */

@@ -395,8 +395,9 @@ static int write_pet_case(struct reconstruct_work *base, struct err *err)
 {
 	struct pet_work *w = (struct pet_work *)base;
 	bool beds = w->s->images.of == PET_BEDS;
+	struct pet_plan joint = w->plan; /* with the grid of what is written */
 	struct pet_result_info info = {.protocol = base->protocol,
-				       .plan = beds ? &w->beds.plan : &w->plan,
+				       .plan = &joint,
 				       .join = beds ? &w->beds.join : NULL,
 				       .now = clock_wall(),
 				       .counts = w->run.counts,
@@ -406,6 +407,8 @@ static int write_pet_case(struct reconstruct_work *base, struct err *err)
 
 	if (rc < 0)
 		return rc;
+	if (beds)
+		joint.grid = w->beds.join.grid;
 	close_session(w);		/* free the session's memory on the device for the next case */
 	sinogram_choose_frame(w->s, 0); /* attributes are copied from its objects */
 	snprintf(info.device, sizeof(info.device), "%s", base->dev->name);

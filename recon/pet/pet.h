@@ -33,7 +33,7 @@ struct pet_protocol {
 	enum algorithm algorithm;	  /* pet_supports() must be true */
 	int iterations;			  /* ignored by FBP */
 	int subsets;			  /* OSEM, BSREM: number of subsets of angles, at most n_angles; else ignored */
-	int matrix;			  /* pixels along x and y; 0: 256 */
+	int matrix;			  /* pixels along x and y; 0: see its row of PET_KEYS */
 	double voxel;			  /* mm, transaxial; 0: diameter of the field of view / matrix */
 	double slice;			  /* mm; 0: half of the ring spacing, one slice per direct and cross plane */
 	double fov_radius;		  /* mm; 0: the largest radial bin, at most 350 and 0.98 of the radius where rays end */
@@ -85,6 +85,8 @@ enum pet_factors {
  */
 int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet_factors factors, bool with_background,
 	     struct device *dev, struct pet_plan *ret_plan, struct err *err);
+/* Only the grid and fov_radius of that plan, the rest 0: needs no memory and no device. */
+int pet_plan_volume(const struct pet_protocol *p, const struct michelogram *m, struct pet_plan *ret_plan, struct err *err);
 
 enum pet_role {
 	PET_DATA = 1,	/* y: counts, or precorrected data; finite; >= 0 unless pet_takes_negative() */

@@ -203,24 +203,35 @@ static int count_choice(void *ctx, int choice, struct err *err)
 	return 0;
 }
 
-int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet_factors factors, bool with_background,
-	     struct device *dev, struct pet_plan *ret_plan, struct err *err)
+int pet_plan_volume(const struct pet_protocol *p, const struct michelogram *m, struct pet_plan *ret_plan, struct err *err)
 {
-	struct pet_plan plan = {.iterations = algorithm_info(p->algorithm)->filtered ? 1 : p->iterations};
-	struct pet_layout l = {0};
-	struct plan_request q = {p, &l, dev, factors, with_background, &plan, 1};
+	struct pet_plan plan = {0};
 	int r = michelogram_check(m, err);
 
-	if (r == 0 && factors == PET_FACTORS_TOF && m->tof.n == 0)
-		r = err_set(err, EINVAL, "sinogram: factors for each TOF bin, but data without time of flight");
 	if (r == 0)
 		r = pet_check_protocol(p, pet_supports, "angles", (size_t)m->n_angles, err);
 	if (r == 0)
 		r = lay_out(p, m, &plan, err);
 	if (r == 0)
+		*ret_plan = plan;
+	return r;
+}
+
+int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet_factors factors, bool with_background,
+	     struct device *dev, struct pet_plan *ret_plan, struct err *err)
+{
+	struct pet_plan plan;
+	struct pet_layout l = {0};
+	struct plan_request q = {p, &l, dev, factors, with_background, &plan, 1};
+	int r = pet_plan_volume(p, m, &plan, err);
+
+	if (r == 0 && factors == PET_FACTORS_TOF && m->tof.n == 0)
+		r = err_set(err, EINVAL, "sinogram: factors for each TOF bin, but data without time of flight");
+	if (r == 0)
 		r = pet_layout_make(p, m, plan.fov_radius, &l, err);
 	if (r < 0)
 		return r;
+	plan.iterations = algorithm_info(p->algorithm)->filtered ? 1 : p->iterations;
 	plan.subsets = l.views.n_subsets;
 	while (groups_of(q.divisions - 1 + (l.views.n_subsets == 1)) < l.views.largest_subset) /* down to groups of one angle */
 		q.divisions++;
