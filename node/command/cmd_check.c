@@ -231,6 +231,22 @@ static void print_route(const struct route_conf *r)
 	printf("%s\n", r->continues ? "; then the following routes, too" : "");
 }
 
+/* Without require_known_peer the entries only set limits: the person who wrote them expects more. */
+static void print_peers(const struct config *c)
+{
+	printf("peers         ");
+	if (!c->node.require_known_peer)
+		printf("any peer may send%s",
+		       c->n_peers
+			       ? ", as require_known_peer is false (its default on loopback addresses); `peers` only sets limits: "
+			       : "");
+	for (size_t i = 0; i < c->n_peers; i++)
+		printf("%s%s (%s%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet[0] ? c->peers[i].aet : "any AE title",
+		       c->peers[i].host[0] ? " at " : "", c->peers[i].host,
+		       c->peers[i].certificate[0] ? ", by its certificate" : "");
+	printf("%s\n", c->node.require_known_peer && c->n_peers == 0 ? "nobody may send" : "");
+}
+
 /* Print the most important facts first: whether the configuration is valid, who may send, where results are sent. */
 static void print_config(const struct config *c, const struct messages *m, bool verbose)
 {
@@ -270,13 +286,7 @@ static void print_config(const struct config *c, const struct messages *m, bool 
 					       : c->node.audit_file);
 	for (size_t i = 0; i < json_array_size(m->told); i++)
 		printf("step          %s\n", json_string_value(json_array_get(m->told, i)));
-	printf("peers         %s", c->node.require_known_peer ? "" : "any peer may send\n");
-	for (size_t i = 0; c->node.require_known_peer && i < c->n_peers; i++)
-		printf("%s%s (%s%s%s%s)", i ? ", " : "", c->peers[i].name, c->peers[i].aet[0] ? c->peers[i].aet : "any AE title",
-		       c->peers[i].host[0] ? " at " : "", c->peers[i].host,
-		       c->peers[i].certificate[0] ? ", by its certificate" : "");
-	if (c->node.require_known_peer)
-		printf("%s\n", c->n_peers ? "" : "nobody may send");
+	print_peers(c);
 	for (size_t i = 0; i < c->n_destinations; i++) {
 		const struct destination_conf *d = &c->destinations[i];
 
