@@ -27,7 +27,7 @@ static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults; its keys of the audit trail count, too",
 	 INTO_TEXT(struct arrays, r.conf_path)},
 	{'o', "output", "DIR", "folder for case.json and the arrays; created with its parents if missing",
-	 INTO_TEXT(struct arrays, r.out_dir)},
+	 INTO_FOLDER(struct arrays, r.out_dir)},
 	{0, "protocol", "NAME",
 	 "protocol of the configuration, which has the corrections; default: for each kind the first one of its first route",
 	 INTO_TEXT(struct arrays, r.protocol_name)},

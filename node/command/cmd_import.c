@@ -64,7 +64,7 @@ static const struct option_spec option_specs[] = {
 	 INTO_REAL(struct import, source.petsird.tolerance, 1e-4, 100)},
 	{OPTION_CHUNK, "chunk", "BYTES", "largest number of data bytes in one object, 2 to 536870912; default 536870912"},
 	{'o', "output", "DIR", "folder for the objects; created with its parents if missing",
-	 INTO_TEXT(struct import, source.conf.folder)},
+	 INTO_FOLDER(struct import, source.conf.folder)},
 	{'c', "config", "FILE", "configuration file; its scanners and its keys for the audit trail are used",
 	 INTO_TEXT(struct import, config_path)},
 	{0},

@@ -40,7 +40,7 @@ static const struct option_spec option_specs[] = {
 	 INTO_TEXT(struct profile, conf_path)},
 	{'o', "output", "DIR",
 	 "folder for report.html, report.json, view.png and (fit) profile.conf; created with its parents if missing",
-	 INTO_TEXT(struct profile, folder)},
+	 INTO_FOLDER(struct profile, folder)},
 	{0, "phantom", "FILE", "description of the bead phantom (JSON: diameter_mm and beads_mm or layers_mm)",
 	 INTO_TEXT(struct profile, phantom_path)},
 	{0, "name", "NAME",

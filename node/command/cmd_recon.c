@@ -21,9 +21,9 @@
 
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration file, applied over the embedded defaults", INTO_TEXT(struct recon, conf_path)},
-	{'o', "output", "DIR", "folder for the results; created with its parents if missing", INTO_TEXT(struct recon, out_dir)},
+	{'o', "output", "DIR", "folder for the results; created with its parents if missing", INTO_FOLDER(struct recon, out_dir)},
 	{0, "report", "DIR", "also write a report of each result, an HTML file without the patient's name (tomonode report)",
-	 INTO_TEXT(struct recon, report_dir)},
+	 INTO_FOLDER(struct recon, report_dir)},
 	{0, "protocol", "NAME",
 	 "protocol of the configuration, for cases of its kind; default: for each kind the first one of its first route",
 	 INTO_TEXT(struct recon, protocol_name)},

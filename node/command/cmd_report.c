@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "node/base/plural.h"
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
 #include "node/options/options.h"
@@ -22,7 +21,7 @@ struct request {
 static const struct option_spec option_specs[] = {
 	{'o', "output", "DIR",
 	 "folder for the reports; created with its parents if missing. Reports of the same name are replaced",
-	 INTO_TEXT(struct request, folder)},
+	 INTO_FOLDER(struct request, folder)},
 	{0, "patient", NULL, "show the patient's name, ID, birth date, sex and age, and the accession number",
 	 INTO_ON(struct request, conf.patient)},
 	{0, "series", "NAME",
@@ -109,9 +108,8 @@ int cmd_report(int argc, char **argv)
 	audit_start(&config->node, AUDIT_DIRECT, "report");
 	if (series_files_find(argv + o.first, false, &groups, &err) < 0)
 		code = options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
-	else if (groups.n == 0)
-		code = options_fail(&o, CODE_INPUT, "no tomosynthesis, PET or CT image among %zu file%s", groups.n_passed,
-				    plural(groups.n_passed));
+	else if (series_files_check(&groups, argv + o.first, false, &err) < 0)
+		code = options_fail_err(&o, &err);
 	else if (r.series && series_files_choose(&groups, r.series, &err) < 0)
 		code = options_fail(&o, CODE_NOT_FOUND, "%s", err.msg);
 	else

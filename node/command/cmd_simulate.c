@@ -35,7 +35,7 @@ struct simulate {
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration with further geometry profiles", INTO_TEXT(struct simulate, base.conf_path)},
 	{'o', "output", "DIR", "folder for the objects and truth.json; created with its parents if missing",
-	 INTO_TEXT(struct simulate, base.folder)},
+	 INTO_FOLDER(struct simulate, base.folder)},
 	{0, "system", "NAME",
 	 "name of a geometry profile (tomonode check --verbose lists them), also of --config; default siemens-inspiration",
 	 INTO_TEXT(struct simulate, system)},

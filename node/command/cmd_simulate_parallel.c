@@ -17,7 +17,7 @@ struct simulate {
 
 static const struct option_spec option_specs[] = {
 	{'o', "output", "DIR", "folder for the objects and truth.json; created with its parents if missing",
-	 INTO_TEXT(struct simulate, base.folder)},
+	 INTO_FOLDER(struct simulate, base.folder)},
 	{0, "phantom", "KIND", "circle, square, triangle, shepp-logan (default), head",
 	 INTO_WORD(struct simulate, base.phantom, parallel_phantom_names)},
 	{0, "picture", "FILE", "PNG or PGM picture instead of a phantom; white attenuates like water",

@@ -20,7 +20,7 @@ struct simulate {
 static const struct option_spec option_specs[] = {
 	{'c', "config", "FILE", "configuration with further scanners", INTO_TEXT(struct simulate, base.conf_path)},
 	{'o', "output", "DIR", "folder for the objects and truth.json; created with its parents if missing",
-	 INTO_TEXT(struct simulate, base.folder)},
+	 INTO_FOLDER(struct simulate, base.folder)},
 	{0, "scanner", "NAME", "ge-discovery-ste (default), siemens-mmr, small, or one of --config",
 	 INTO_TEXT(struct simulate, scanner)},
 	{0, "phantom", "KIND", "nema-iq (default), cylinder, f-shape",

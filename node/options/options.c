@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dicom/core/dataset.h"
@@ -253,12 +255,29 @@ static bool is_uid(const char *text)
 	return text[0] && strlen(text) < DICOM_UID_SIZE && strspn(text, "0123456789.") == strlen(text);
 }
 
+/* Return true if a folder with this name would be taken for a file: it ends like one, and is no folder yet. */
+static bool is_like_a_file(const char *path)
+{
+	static const char *const endings[] = {".html", ".htm", ".pdf", ".png", ".jpg", ".dcm", ".json", ".nii", ".gz",	".mha",
+					      ".mhd",  ".hs",  ".hv",  ".h5",  ".npy", ".zip", ".tar",	".csv", ".txt", ".xml"};
+	const char *ending = strrchr(path, '.');
+	struct stat st;
+
+	for (size_t i = 0; ending && i < sizeof(endings) / sizeof(endings[0]); i++)
+		if (!strcasecmp(ending, endings[i]))
+			return stat(path, &st) < 0 || !S_ISDIR(st.st_mode);
+	return false;
+}
+
 static bool store_value(const struct option_spec *row, const char *value, void *at)
 {
 	switch (row->type) {
 	case OPTION_INTO_TEXT:
 		*(const char **)at = value;
 		return true;
+	case OPTION_INTO_FOLDER:
+		*(const char **)at = value;
+		return !is_like_a_file(value);
 	case OPTION_INTO_UID:
 		*(const char **)at = value;
 		return is_uid(value);
@@ -489,8 +508,9 @@ int options_refuse(const struct options *o, int id)
 	snprintf(help, sizeof(help), "%s", spec->help);
 	for (char *end = help; (end = strchr(end, '\n'));)
 		*end = ' ';
+	nearest_hint(spec->words ? nearest_in_list(o->value, spec->words) : NULL, hint);
 	return options_fail(o, CODE_USAGE, "--%s %.300s is not allowed%s; --%s %s: %s", spec->name, o->value,
-			    nearest_hint(spec->words ? nearest_in_list(o->value, spec->words) : NULL, hint), spec->name,
+			    spec->type == OPTION_INTO_FOLDER ? ", for it is named like a file" : hint, spec->name,
 			    spec->argument ? spec->argument : "", help);
 }
 

@@ -50,6 +50,7 @@
 enum option_type {
 	OPTION_RETURNED = 0, /* returned by options_next(), with its value */
 	OPTION_INTO_TEXT,    /* const char *: points into argv */
+	OPTION_INTO_FOLDER,  /* the same, of an output; may not be named like a file, unless it is a folder already */
 	OPTION_INTO_UID,     /* the same; must have the form of a UID */
 	OPTION_INTO_CHARS,   /* char[hi]: copied */
 	OPTION_INTO_WORD,    /* int: index of one of `words` */
@@ -74,6 +75,7 @@ struct option_spec {
 /* The offset of member m of s. The member must have the type `kind`: comparing pointers to different types does not compile. */
 #define OPTION_AT(s, m, kind) (offsetof(s, m) + 0 * sizeof((kind *)NULL == &((s *)NULL)->m))
 #define INTO_TEXT(s, m) .type = OPTION_INTO_TEXT, .at = OPTION_AT(s, m, const char *)
+#define INTO_FOLDER(s, m) .type = OPTION_INTO_FOLDER, .at = OPTION_AT(s, m, const char *)
 #define INTO_UID(s, m) .type = OPTION_INTO_UID, .at = OPTION_AT(s, m, const char *)
 #define INTO_CHARS(s, m) .type = OPTION_INTO_CHARS, .at = offsetof(s, m), .hi = sizeof(((s *)NULL)->m)
 #define INTO_WORD(s, m, list) .type = OPTION_INTO_WORD, .at = OPTION_AT(s, m, int), .words = (list)

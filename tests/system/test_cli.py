@@ -118,6 +118,9 @@ REFUSED = [
     (8, "report absent.dcm -o none", "absent.dcm: No such file"),
     (3, "check -c word.conf", "did you mean 'osem'?"),
     (4, "recon -o none scans", "(2 of them not DICOM); 2 Interfile headers are there: name the .hs files"),
+    (2, "report -o none.html truth", "--output none.html is not allowed, for it is named like a file; --output DIR: folder for"),
+    (2, "recon -o none --report none.HTML truth", "--report none.HTML is not allowed, for it is named like a file"),
+    (4, "recon -o folder.dcm truth", "in 1 non-DICOM file"),
     (4, "recon -o none truth", "in 1 non-DICOM file"),
     (4, "recon -o none truth/truth.json", "in 1 non-DICOM file"),
     (4, "recon -o none scan.s", "scan.s is data without a header: name its Interfile header, scan.hs"),
@@ -134,12 +137,13 @@ def test_refusals_name_what_is_wrong():
     write("truth/truth.json", "{}\n")
     write("scan.s")
     write("scan.hs")
+    os.mkdir("folder.dcm")
     for code, words, text in REFUSED:
         error = said(code, words, text).stderr
         check("breast_mask" not in error or "dbt" in words or "foo" in words, f"{words}: keys of another kind: {error}")
         check("holds DICOM" not in error, f"{words}: a file of its own is taken for DICOM: {error}")
     check("did you mean" not in said(2, "no-such-command").stderr, "a suggestion out of nothing")
-    check(not os.path.exists("none"), "what was refused has written something")
+    check(not any(name.startswith("none") for name in os.listdir(".")), "what was refused has written something")
 
 
 def test_errors_as_json():
@@ -168,6 +172,9 @@ def test_check():
     check(len(document(3, "check --json -c bad.conf")["problems"]) == 2, "two problems")
     write("open.conf", 'node = { bind = "0.0.0.0"; require_known_peer = false; };\n')
     said(0, "check -c open.conf", "warning: node listens on 0.0.0.0")
+    write("peers.conf", 'peers = ( { name = "one"; aet = "ONE"; } );\n')  # without effect on the loopback
+    said(0, "check -c peers.conf", ">peers         any peer may send, as require_known_peer is false (its default on ",
+         ">`peers` only sets limits: one (ONE)\n")
     said(3, "check -c absent.conf", "absent.conf: No such file")
     said(3, "check -c .", "not a regular file")
     said(2, "check stray")

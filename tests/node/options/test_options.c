@@ -6,7 +6,7 @@
 #include "tests/test.h"
 
 struct values {
-	const char *text, *uid;
+	const char *text, *folder, *uid;
 	char chars[5];
 	int word, number;
 	double real;
@@ -18,6 +18,7 @@ static const char *const words[] = {"red", "green", NULL};
 static const struct option_spec specs[] = {
 	{'r', "returned", "KEY=VALUE", "returned"},
 	{0, "text", "TEXT", "text", INTO_TEXT(struct values, text)},
+	{'d', "folder", "DIR", "folder", INTO_FOLDER(struct values, folder)},
 	{0, "uid", "UID", "uid", INTO_UID(struct values, uid)},
 	{0, "chars", "CHARS", "chars", INTO_CHARS(struct values, chars)},
 	{0, "word", "WORD", "word", INTO_WORD(struct values, word, words)},
@@ -80,6 +81,10 @@ TEST(usage)
 		{"", CODE_USAGE},
 		{"a b c", CODE_USAGE},
 		{"--help", CODE_OK},
+		{"-d x.y/html a", CODE_OK},
+		{"-d x.html/ a", CODE_OK}, /* says itself that it is a folder */
+		{"-d x.html a", CODE_USAGE},
+		{"-d x/y.DCM a", CODE_USAGE},
 		{"--uid 1.2.3 a", CODE_OK},
 		{"--uid " UID_64 " a", CODE_OK},
 		{"--uid " UID_64 "4 a", CODE_USAGE},
