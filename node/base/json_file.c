@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_file.c - write JSON files for other programs: indented, members in the order in which they were added. */
+/* json_file.c - see node/base/json_file.h; members are written in the order in which they were added. */
 #include "node/base/json_file.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "node/base/atomic_file.h"
 
@@ -22,4 +23,20 @@ int json_file_write(json_t *root, const char *folder, const char *name, struct e
 	free(text);
 	json_decref(root);
 	return rc;
+}
+
+int json_file_read(const char *path, json_t **ret_root, struct err *err)
+{
+	struct stat st;
+	json_error_t why;
+
+	*ret_root = NULL;
+	if (stat(path, &st) < 0)
+		return err_set(err, errno == ENOENT ? ENOENT : EBADMSG, "%s", strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return err_set(err, EBADMSG, "a folder, not a JSON file");
+	*ret_root = json_load_file(path, 0, &why);
+	if (*ret_root)
+		return 0;
+	return why.line > 0 ? err_set(err, EBADMSG, "line %d: %s", why.line, why.text) : err_set(err, EBADMSG, "%s", why.text);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "node/base/atomic_file.h"
+#include "node/base/folder.h"
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
 #include "node/command/recon_recipe.h"
@@ -20,7 +21,7 @@ struct request {
 
 static const struct option_spec option_specs[] = {
 	{'o', "output", "FILE.html",
-	 "also write a page: figures, slices of both, and their difference. An existing file is replaced",
+	 "also write a page: figures, slices of both, and their difference; created with its parents, an existing file is replaced",
 	 INTO_TEXT(struct request, page)},
 	{'c', "config", "FILE", "configuration file: profiles of Hologic SCO objects", INTO_TEXT(struct request, config_path)},
 	{0},
@@ -56,12 +57,13 @@ static int open_one(struct compared *c, int i, char *path, const struct report_c
 	char *paths[] = {path, NULL}, names[SERIES_LIST_SIZE], notes[SLICES_NOTES_SIZE];
 	int rc = series_files_find(paths, false, &c->files[i], err);
 
+	if (rc == 0)
+		rc = series_files_check(&c->files[i], paths, false, err);
 	if (rc < 0)
 		return rc;
 	series_files_list(&c->files[i], names, sizeof(names));
 	if (c->files[i].n != 1)
-		return err_set(err, EBADMSG, "%s: %zu results%s%s; allowed: one", path, c->files[i].n, names[0] ? ": " : "",
-			       names);
+		return err_set(err, EBADMSG, "%s: %zu results: %s; allowed: one", path, c->files[i].n, names);
 	return report_volume_open(&c->files[i].list[0], conf, &c->series[i], notes, err);
 }
 
@@ -84,6 +86,8 @@ static int write_page(const struct compared *c, const char *path, struct err *er
 	if (!c->changes)
 		changes[n] = "One of them is not of this program: how it was made is not known.";
 	rc = comparison_page((const struct image_series *const *)c->series, &c->figures, names, changes, &h, err);
+	if (rc == 0)
+		rc = folder_create_parent(path, err);
 	if (rc == 0)
 		rc = atomic_file_put(path, h.text, h.n, err);
 	html_clear(&h);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "node/base/plural.h"
 #include "node/command/audit_files.h"
 #include "node/command/commands.h"
 #include "node/command/export_images.h"
@@ -260,10 +259,8 @@ int cmd_export(int argc, char **argv)
 	audit_start(&config->node, AUDIT_DIRECT, "export");
 	if (series_files_find(argv + o.first, raw, &files, &err) < 0)
 		code = options_fail(&o, err.code == ENOENT ? CODE_NOT_FOUND : CODE_INPUT, "%s", err.msg);
-	else if (files.n == 0)
-		code = options_fail(&o, CODE_INPUT, "no %s among %zu file%s",
-				    raw ? "sinogram object" : "PET, CT or tomosynthesis image", files.n_passed,
-				    plural(files.n_passed));
+	else if (series_files_check(&files, argv + o.first, raw, &err) < 0)
+		code = options_fail_err(&o, &err);
 	else if (r.series && series_files_choose(&files, r.series, &err) < 0)
 		code = options_fail(&o, CODE_NOT_FOUND, "%s", err.msg);
 	else if (raw)

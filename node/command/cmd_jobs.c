@@ -229,7 +229,7 @@ static int begin_jobs(struct jobs_command *c, const struct command_spec *spec, i
 			&c->o, CODE_USAGE,
 			"--newer and --sweep open another case: give one of them, and --as-is or --same-patient for that case");
 	if (spec->min_arguments > 0 && options_integer(argv[c->o.first], 1, INT64_MAX, &number) < 0)
-		return options_fail(&c->o, CODE_USAGE, "'%s' is not a job number", argv[c->o.first]);
+		return options_fail(&c->o, CODE_USAGE, "'%s' is not a job number; `tomonode list` has them", argv[c->o.first]);
 	c->id = number;
 	code = options_config(&c->o, c->path, &c->config);
 	if (code != CODE_OK)

@@ -83,10 +83,12 @@ int recon_recipe_file(const char *path, char *ret_file, size_t size, struct err 
 		return err_set(err, errno, "--recipe: %s: %s", path, strerror(errno));
 	if (S_ISDIR(st.st_mode)) {
 		rc = series_files_find((char *const[]){(char *)path, NULL}, false, &found, err);
+		if (rc == 0)
+			rc = series_files_check(&found, (char *const[]){(char *)path, NULL}, false, err);
 		series_files_list(&found, names, sizeof(names));
 		if (rc == 0 && found.n != 1)
-			rc = err_set(err, EBADMSG, "%s: %zu results%s%s; allowed: one, or a file of one of them", path, found.n,
-				     names[0] ? ": " : "", names);
+			rc = err_set(err, EBADMSG, "%s: %zu results: %s; allowed: one, or a file of one of them", path, found.n,
+				     names);
 	}
 	if (rc == 0 && snprintf(ret_file, size, "%s", found.n ? found.list[0].paths[0] : path) >= (int)size)
 		rc = err_set(err, ENAMETOOLONG, "%s: the path is too long", path);

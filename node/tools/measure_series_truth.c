@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "node/base/json_file.h"
 #include "node/config/kind.h"
 #include "node/sinogram/sinogram.h"
 #include "node/tools/measure_series_internal.h"
@@ -171,14 +171,11 @@ static int read_background(const json_t *root, struct series_truth *t, struct er
 int series_truth_read(const char *path, const struct image_series *s, struct series_truth *ret, struct err *err)
 {
 	struct series_truth t = {0};
-	json_error_t why;
-	json_t *root = json_load_file(path, 0, &why), *shapes = json_object_get(root, "shapes");
+	json_t *root = NULL;
+	int rc = json_file_read(path, &root, err);
+	json_t *shapes = json_object_get(root, "shapes");
 	size_t n = json_array_size(shapes);
-	int rc = 0;
 
-	if (!root)
-		rc = why.line > 0 ? err_set(err, EBADMSG, "line %d: %s", why.line, why.text)
-				  : err_set(err, access(path, F_OK) < 0 ? ENOENT : EBADMSG, "%s", why.text);
 	if (rc == 0)
 		rc = check_kind(root, s, &t, err);
 	if (rc == 0)

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "dicom/core/dataset.h"
+#include "node/base/json_file.h"
 #include "node/base/json_get.h"
 #include "node/tomo/exam.h"
 #include "node/tools/measure_internal.h"
@@ -181,20 +181,17 @@ static int make_breast(const json_t *root, struct measure_list *list, struct err
 
 int measure_read_truth(const char *path, const struct tomo_object *object, struct measure_list *list, struct err *err)
 {
-	json_error_t why;
-	json_t *root = json_load_file(path, 0, &why), *shapes = json_object_get(root, "shapes");
+	json_t *root = NULL;
+	int r = json_file_read(path, &root, err);
+	json_t *shapes = json_object_get(root, "shapes");
 	const char *side = json_string_value(json_object_get(root, "side")),
 		   *view = json_string_value(json_object_get(root, "view"));
 	const char *frame = json_string_value(json_object_get(root, "frame_of_reference"));
 	const char *phantom = json_string_value(json_object_get(root, "phantom"));
 	bool breast = phantom && strcmp(phantom, "beads") != 0 && strcmp(phantom, "calibration") != 0;
-	int r = 0;
 
-	if (!root) {
-		r = why.line > 0 ? err_set(err, EBADMSG, "line %d: %s", why.line, why.text)
-				 : err_set(err, access(path, F_OK) < 0 ? ENOENT : EBADMSG, "%s", why.text);
-		goto out;
-	}
+	if (r < 0)
+		return r;
 	if (!side || !view || !json_is_array(shapes)) {
 		r = err_set(err, EBADMSG, "not a truth.json of `tomonode simulate dbt`: side, view or shapes are missing");
 		goto out;

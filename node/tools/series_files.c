@@ -14,6 +14,7 @@
 #include "node/base/dicom_mark.h"
 #include "node/base/folder.h"
 #include "node/base/own_files.h"
+#include "node/base/plural.h"
 #include "node/sinogram/pet_source.h"
 #include "node/tools/image_series.h"
 
@@ -224,6 +225,15 @@ void series_files_clear(struct series_files *f)
 static bool is_chosen(const struct series_volume *v, const char *text)
 {
 	return !strcmp(v->uid, text) || strcasestr(v->name, text);
+}
+
+int series_files_check(const struct series_files *f, char *const *paths, bool raw, struct err *err)
+{
+	if (f->n > 0)
+		return 0;
+	return err_set(err, EBADMSG, "%.300s%s: no %s among %zu file%s%s", paths[0], paths[1] ? ", ..." : "",
+		       raw ? "sinogram object" : "tomosynthesis, PET or CT image", f->n_passed, plural(f->n_passed),
+		       raw || f->n_passed == 0 ? "" : "; of projections and sinograms `tomonode recon` makes one");
 }
 
 void series_files_list(const struct series_files *f, char *ret, size_t size)

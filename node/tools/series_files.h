@@ -31,6 +31,9 @@ struct series_files { /* starts as {0} */
 int series_files_find(char *const *paths, bool raw, struct series_files *ret_files, struct err *err);
 void series_files_clear(struct series_files *f);
 
+/* Refuse if no volume was found in the paths. EBADMSG: the text names the first path and counts the files. */
+int series_files_check(const struct series_files *f, char *const *paths, bool raw, struct err *err);
+
 #define SERIES_LIST_SIZE 400
 /* List the names of the volumes, separated by commas; ", ..." at the end if not all fit. */
 void series_files_list(const struct series_files *f, char *ret, size_t size);

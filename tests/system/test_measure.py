@@ -254,7 +254,9 @@ def test_refusals(folder, made):
             (2, "frames 1 to", ("--point", "p=1,2,999", path)),
             (4, "outside the image", ("--point", "p=99999,2,3", path)),
             (4, "functional groups", ("--truth", truth_path, projection)),
-            (8, "text.jsonx", ("--truth", text + "x", path)),
+            (8, "text.jsonx: No such file", ("--truth", text + "x", path)),
+            (4, "a folder, not a JSON file", ("--truth", exam, path)),
+            (4, f"{exam}: no tomosynthesis, PET or CT image among", (exam,)),
             (4, "side, view or shapes", ("--truth", text, path))):
         done = run("measure", *words, ok=(code,))
         assert sentence in done.stderr and "line -1" not in done.stderr, (words, done.stderr)
