@@ -92,8 +92,6 @@ static const struct command_spec spec = {
 	.files = true,
 };
 
-#define REQUESTS_MAX 256
-
 struct request {
 	int id;
 	const char *text;
@@ -266,7 +264,7 @@ static int add_place(struct options *o, const struct request *r, size_t number, 
 static int measure_series(struct options *o, const struct input *in, const struct series_volume *files,
 			  const struct request *requests, size_t n)
 {
-	struct series_request places[REQUESTS_MAX] = {{0}};
+	struct series_request places[SERIES_REQUESTS_MAX] = {{0}};
 	struct series_activity activity;
 	struct series_requests all = {.request = places,
 				      .n = n,
@@ -382,7 +380,7 @@ static int take_option(struct options *o, int id, struct input *in, double voxel
 
 int cmd_measure(int argc, char **argv)
 {
-	struct request requests[REQUESTS_MAX];
+	struct request requests[SERIES_REQUESTS_MAX];
 	struct input in = {0};
 	struct options o;
 	double voxel[3];
@@ -405,8 +403,8 @@ int cmd_measure(int argc, char **argv)
 			in.of_tomo = id == OPTION_REGION ? "region" : id == OPTION_POINT ? "point" : "background";
 		else
 			in.of_series = id == OPTION_CIRCLE ? "circle" : id == OPTION_SPHERE ? "sphere" : "uniform";
-		if (n == REQUESTS_MAX)
-			return options_fail(&o, CODE_USAGE, "more than %d regions and points", REQUESTS_MAX);
+		if (n == SERIES_REQUESTS_MAX)
+			return options_fail(&o, CODE_USAGE, "more than %d regions and points", SERIES_REQUESTS_MAX);
 		requests[n++] = (struct request){id, o.value};
 	}
 	if (id == OPTION_STOP)

@@ -31,6 +31,7 @@ struct config_names { /* names of entries of another section, groups or networks
 	char name[CONFIG_NAMES_MAX][CONFIG_NAME_SIZE];
 	size_t n;
 };
+bool config_names_have(const struct config_names *names, const char *name);
 
 enum audit_target { AUDIT_NONE, AUDIT_SYSLOG, AUDIT_FILE };
 enum sandbox_mode { SANDBOX_AUTO, SANDBOX_ON, SANDBOX_OFF };

@@ -33,7 +33,7 @@ const char *config_route_mismatch(const struct route_conf *route, const struct r
 	return NULL;
 }
 
-static bool has_name(const struct config_names *names, const char *name)
+bool config_names_have(const struct config_names *names, const char *name)
 {
 	for (size_t i = 0; i < names->n; i++)
 		if (!strcmp(names->name[i], name))
@@ -57,7 +57,7 @@ static const char *add_protocol(const struct route_conf *route, const char *prot
 		++*n;
 	}
 	for (size_t i = 0; i < route->destinations.n; i++) {
-		if (has_name(&r->destinations, route->destinations.name[i]))
+		if (config_names_have(&r->destinations, route->destinations.name[i]))
 			continue;
 		if (r->destinations.n == CONFIG_NAMES_MAX)
 			return "8 destinations of a result";

@@ -8,14 +8,6 @@
 #include "node/config/kind.h"
 #include "node/config/route.h"
 
-static bool has_name(const struct config_names *names, const char *name)
-{
-	for (size_t i = 0; i < names->n; i++)
-		if (!strcmp(names->name[i], name))
-			return true;
-	return false;
-}
-
 static void check_protocols(struct config_reader *r, const struct route_conf *route, struct config_place place)
 {
 	for (size_t i = 0; i < route->protocols.n; i++) {
@@ -50,7 +42,7 @@ static void check_destinations(struct config_reader *r, const struct route_conf 
 		const char *name = route->destinations.name[i];
 		const struct destination_conf *d = config_destination(r->config, name);
 
-		if (d && has_name(&route->destinations, d->fallback))
+		if (d && config_names_have(&route->destinations, d->fallback))
 			problem_fallback(r, place, route, d);
 		if (d || (ours && (*lost || r->names_only)))
 			continue;
@@ -107,8 +99,9 @@ static void check_results(struct config_reader *r, size_t i)
 		for (size_t k = 0; k < list[a].destinations.n; k++) {
 			const struct destination_conf *d = config_destination(c, list[a].destinations.name[k]);
 
-			if (has_name(&list[a].destinations, d->fallback) &&
-			    !(has_name(&route->destinations, d->name) && has_name(&route->destinations, d->fallback)))
+			if (config_names_have(&list[a].destinations, d->fallback) &&
+			    !(config_names_have(&route->destinations, d->name) &&
+			      config_names_have(&route->destinations, d->fallback)))
 				problem_fallback(r, place, route, d);
 		}
 	}

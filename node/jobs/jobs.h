@@ -184,7 +184,6 @@ struct job_view *jobs_of_study(const struct jobs *jobs, const char *key);
 struct job_view *jobs_of_series(const struct jobs *jobs, const char *key);
 struct job_view *jobs_before_in_study(const struct job_view *v);
 struct job_view *jobs_before_in_series(const struct job_view *v);
-size_t jobs_first(const struct jobs *jobs, int64_t id); /* index of the first job with this id or a higher one; n: none */
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id); /* NULL: none */
 /* Write the sentence of kind_frames_text() about a case that is not complete, if other ones that are not complete are of the same
  * series and differ in the frame of reference only; "": there are none. */

@@ -53,7 +53,6 @@ struct result_report {
 	double seconds_tally;	 /* first pass over the slices: count clipped voxels, find the display window */
 	double seconds_download; /* time spent waiting for slices */
 	double seconds_write;	 /* remaining time until the files have their final names, including fsync */
-	double seconds_sync;	 /* part of seconds_write: from the last byte written until it is on the disk */
 	char omitted[2400];	 /* sentences: modules that are left out, and the values that they lack; "": none */
 	int bits;		 /* of a stored value */
 	double step;		 /* of the stored values of slices and slabs, 1/mm */

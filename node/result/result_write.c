@@ -382,13 +382,11 @@ static int add_view(struct work *w, struct err *err)
 /* Rename the files when all their bytes are on disk; the slices last, because the other objects refer to them. */
 static int publish_files(struct work *w, struct err *err)
 {
-	double begun = clock_seconds();
 	int rc = 0;
 
 	for (size_t i = RESULT_OBJECTS_MAX; rc >= 0 && i-- > 0;)
 		if (w->objects[i].writer)
 			rc = close_object(&w->objects[i], err);
-	w->report.seconds_sync = clock_seconds() - begun;
 	memcpy(w->report.omitted, w->objects[RESULT_SLICES].omitted, sizeof(w->report.omitted));
 	for (size_t i = 0; i < RESULT_OBJECTS_MAX; i++)
 		if (w->objects[i].published)

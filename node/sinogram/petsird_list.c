@@ -28,8 +28,6 @@
 #define SHARE ((size_t)1 << 12) /* of them, for a thread */
 #define SHARES (PIECE / SHARE)
 #define TOLERANCE 1.0  /* of a regular cylinder, mm */
-#define FOV_MOST 350.0 /* as pet_plan(): radius of the field of view, mm, and its part of the detectors' */
-#define FOV_PART 0.98
 #define SLICE 2.0      /* mm, if the detectors do not suggest any */
 #define SAME_RING 0.05 /* mm */
 #define SEED 20260601u
@@ -180,7 +178,7 @@ static void factor_row(void *ctx, int plane, int angle, int first, int step, flo
 static int radial_bins(const struct petsird_source *s)
 {
 	const struct pet_scanner *c = &s->cylinder.scanner;
-	double fov = s->o->protocol->fov_radius, most = fmin(FOV_MOST, FOV_PART * c->radius);
+	double limit, most = pet_fov_radius(c->radius, 0, &limit), fov = s->o->protocol->fov_radius;
 	int t = c->detectors / 2 - 1;
 
 	fov = fov > 0 ? s->o->protocol->corrections ? fmax(fov, most) : fov : most;

@@ -17,18 +17,14 @@
 /* Read the facts of an object that these data would have. */
 static int read_facts(struct sinogram_source *s, struct pet_facts *ret, struct err *err)
 {
-	struct dicom_file *file = NULL;
-	struct item_writer root = {.err = err};
-	int rc = dicom_new(CLASS_RAW_DATA, "2.25.1", &file, err);
+	struct dicom_file *file;
+	int rc = sinogram_try_attributes(s, &file, err);
 
 	if (rc < 0)
 		return rc;
-	root.item = dicom_root(file);
-	rc = sinogram_fill_attributes(s, s->format->first, &root);
-	if (rc == 0)
-		pet_facts_read(root.item, ret);
+	pet_facts_read(dicom_root(file), ret);
 	dicom_close(file);
-	return rc;
+	return 0;
 }
 
 /* Say that the start is that of an image, which does not prove that it is of the same data. */

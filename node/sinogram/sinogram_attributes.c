@@ -528,6 +528,23 @@ int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role,
 	return root->rc < 0 ? root->rc : 0;
 }
 
+int sinogram_try_attributes(struct sinogram_source *s, struct dicom_file **ret_file, struct err *err)
+{
+	struct dicom_file *file = NULL;
+	struct item_writer root = {.err = err};
+	int rc = dicom_new(CLASS_RAW_DATA, "2.25.1", &file, err);
+
+	if (rc < 0)
+		return rc;
+	root.item = dicom_root(file);
+	rc = sinogram_fill_attributes(s, s->format->first, &root);
+	if (rc < 0)
+		dicom_close(file);
+	else
+		*ret_file = file;
+	return rc;
+}
+
 void sinogram_warnings(const struct dicom_item *root, const struct sinogram_source *s, char *ret, size_t size)
 {
 	struct pet_facts f;

@@ -203,20 +203,15 @@ static int make_seed(struct sinogram_source *s, struct err *err)
 static int try_attributes(struct sinogram_source *s, const struct scanner_conf **ret_known, char *warnings, size_t size,
 			  struct err *err)
 {
-	struct dicom_file *file = NULL;
-	struct item_writer root = {.err = err};
-	int rc = dicom_new(CLASS_RAW_DATA, "2.25.1", &file, err);
+	struct dicom_file *file;
+	int rc = sinogram_try_attributes(s, &file, err);
 
 	if (rc < 0)
 		return rc;
-	root.item = dicom_root(file);
-	rc = sinogram_fill_attributes(s, s->format->first, &root);
-	if (rc == 0) {
-		sinogram_warnings(root.item, s, warnings, size);
-		*ret_known = sinogram_find_scanner(file, s->conf->config);
-	}
+	sinogram_warnings(dicom_root(file), s, warnings, size);
+	*ret_known = sinogram_find_scanner(file, s->conf->config);
 	dicom_close(file);
-	return rc;
+	return 0;
 }
 
 /* Say which order of TOF bins is assumed if the header does not state one: a reversed order gives a wrong image. */

@@ -156,6 +156,8 @@ static inline const struct interfile *sinogram_said(const struct sinogram_source
 }
 /* Write all modules from patient to acquisition, without the private block. */
 int sinogram_fill_attributes(struct sinogram_source *s, enum sinogram_role role, struct item_writer *root);
+/* Make an object with them that is not written, to read them back; the caller closes it. */
+int sinogram_try_attributes(struct sinogram_source *s, struct dicom_file **ret_file, struct err *err);
 
 /* sinogram_tracer.c: return the item of (0054,0016), which item_end() closes; a new one if there is none. */
 struct item_writer sinogram_tracer_item(struct item_writer *root);

@@ -57,7 +57,8 @@ static bool is_stopped(void *ctx)
 	return work_process_stopped();
 }
 
-static void report_progress(void *ctx)
+/* stage NULL: not known. A failure is ignored: the message is not essential. */
+static void report_stage(void *ctx, const char *stage, double fraction)
 {
 	struct worker *w = ctx;
 	double clock = clock_seconds();
@@ -65,8 +66,12 @@ static void report_progress(void *ctx)
 	if (clock - w->progress_at < ALIVE_EVERY)
 		return;
 	w->progress_at = clock;
-	worker_ipc_send(w->process.ipc_fd, WORKER_ALIVE, w->job, 0, NULL,
-			false); /* ignore a failure: the message is not essential */
+	worker_ipc_send(w->process.ipc_fd, WORKER_ALIVE, w->job, (int)(1000 * fraction), stage, false);
+}
+
+static void report_progress(void *ctx)
+{
+	report_stage(ctx, NULL, 0);
 }
 
 static bool send_message(const struct worker *w, enum worker_message_kind kind, int number, const char *text)
@@ -243,17 +248,6 @@ static int do_job(struct worker *w)
 		return CODE_FAILED;
 	}
 	return CODE_FAILED;
-}
-
-static void report_stage(void *ctx, const char *stage, double fraction)
-{
-	struct worker *w = ctx;
-	double clock = clock_seconds();
-
-	if (clock - w->progress_at < ALIVE_EVERY)
-		return;
-	w->progress_at = clock;
-	worker_ipc_send(w->process.ipc_fd, WORKER_ALIVE, w->job, (int)(1000 * fraction), stage, false);
 }
 
 /* The same for a case of a pilot. */

@@ -11,8 +11,6 @@
 
 #define VIEWS_MOST 4096
 #define BINS_MOST 65535
-#define FOV_MOST 350.0 /* mm, and FOV_OF_RING of the ring: the default of pet_plan() */
-#define FOV_OF_RING 0.98
 #define LEVEL 1e-9 /* mm: rounding errors of a detector's position */
 
 /* Copy the caller's struct to `own` and create a scan of the kind, whose place is `ret`. */
@@ -85,10 +83,10 @@ static int copy_segments(const struct tn_pet *p, struct michelogram *m, struct e
 static int check_radius(struct tn_scan *s, double asked, struct err *err)
 {
 	const struct michelogram *m = &s->m;
-	double ring = m->scanner.radius + m->scanner.interaction_depth, most = FOV_OF_RING * ring;
 	double largest = fmax(michelogram_radius(m, m->n_radial - 1), -michelogram_radius(m, 0));
+	double most, usual = pet_fov_radius(m->scanner.radius + m->scanner.interaction_depth, largest, &most);
 
-	s->fov_radius = asked != 0 ? asked : fmin(fmin(largest > 0 ? largest : most, FOV_MOST), most);
+	s->fov_radius = asked != 0 ? asked : usual;
 	if (!(s->fov_radius > 0 && s->fov_radius <= most))
 		return err_set(err, EINVAL, "fov_radius: %g mm; allowed: 0, or up to %g, 0.98 of where rays end", asked, most);
 	return 0;

@@ -316,8 +316,3 @@ void shape_outline_release(struct shape_outline *o)
 	free(o->line);
 	*o = (struct shape_outline){0};
 }
-
-float shape_at(const struct shape_outline *o, const float *values, double x, double y)
-{
-	return shape_interpolate(o, values, (float)((x - o->lo[0]) / o->step), (float)((y - o->lo[1]) / o->step));
-}

@@ -62,9 +62,6 @@ static inline float shape_interpolate(const struct shape_outline *o, const float
 	return p + b * (q - p);
 }
 
-/* The same at a point, mm. */
-float shape_at(const struct shape_outline *o, const float *values, double x, double y);
-
 /* Find the outline of the breast on the plane z. If there is none, *ret_reason (`size` bytes) says why, else it is "". */
 int shape_outline_make(const struct shape_views *v, const struct grid *grid, double z, struct shape_outline *ret,
 		       char *ret_reason, size_t size, struct err *err);

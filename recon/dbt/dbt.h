@@ -84,7 +84,6 @@ struct dbt_report {
 	double sum_data, sum_model; /* sum of y and of A x over valid bins, after the last iteration of MLEM (equal in theory), if
 				       the volume is on the device and no weight is reduced; else 0 */
 	struct breast_shape_report shape; /* of the start image */
-	double seconds_shape;		  /* part of seconds_iterate: finding it */
 	struct metal_report metal;
 };
 

@@ -3,7 +3,6 @@
  * on all devices; only the columns, two values for each column of voxels, go to the device. */
 #include <stdio.h>
 
-#include "kernels/clock.h"
 #include "kernels/shape.h"
 #include "recon/dbt/dbt_internal.h"
 
@@ -26,7 +25,6 @@ int dbt_shape_open(struct dbt_session *s, struct err *err)
 
 int dbt_shape_find(struct dbt_session *s, struct dbt_report *report, struct err *err)
 {
-	double begin = clock_seconds();
 	int r;
 
 	if (!dbt_has_shape(s->p))
@@ -41,7 +39,6 @@ int dbt_shape_find(struct dbt_session *s, struct dbt_report *report, struct err 
 		for (int upper = 0; upper < 2; upper++)
 			breast_shape_columns(&s->shape, &s->plan->grid, upper, s->host_columns + (upper ? slice_voxels(s) : 0));
 	report->shape = s->shape.report;
-	report->seconds_shape = clock_seconds() - begin;
 	return r;
 }
 

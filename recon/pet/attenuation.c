@@ -13,7 +13,6 @@
 #include "recon/core/scan.h"
 #include "recon/pet/pet_internal.h"
 
-#define RADIUS_OF_RING 0.98	       /* as FOV_OF_RING of pet_plan.c: rays further outside have no length */
 #define VOXEL_LEAST 2.0		       /* mm; the map is smoothed to about 5 mm */
 #define VOXEL_MOST 3.0		       /* mm */
 #define VOXEL_OF_RADIUS 0.02	       /* largest voxel of a small scanner: this part of the radius */
@@ -51,7 +50,7 @@ static void lay_out(const struct michelogram *m, struct attenuation_plan *plan)
 	double largest = fmax(michelogram_radius(m, m->n_radial - 1), -michelogram_radius(m, 0)), voxel;
 	struct grid g = {.z_fastest = true};
 
-	plan->radius = fmin(largest > 0 ? largest + c->bin : ring, RADIUS_OF_RING * ring);
+	plan->radius = fmin(largest > 0 ? largest + c->bin : ring, FOV_OF_RING * ring);
 	voxel = fmin(fmin(fmax(c->ring_spacing / 2, VOXEL_LEAST), VOXEL_MOST), VOXEL_OF_RADIUS * plan->radius);
 	g.n[0] = g.n[1] = (int)ceil(2 * plan->radius / voxel);
 	g.n[2] = 2 * c->rings - 1;

@@ -88,6 +88,10 @@ int pet_plan(const struct pet_protocol *p, const struct michelogram *m, enum pet
 /* Only the grid and fov_radius of that plan, the rest 0: needs no memory and no device. */
 int pet_plan_volume(const struct pet_protocol *p, const struct michelogram *m, struct pet_plan *ret_plan, struct err *err);
 
+/* Return the radius that fov_radius = 0 means, where rays end at `ring` and reach out to `radius` (0: to the ring), all in mm;
+ * *ret_most: the largest one allowed. */
+double pet_fov_radius(double ring, double radius, double *ret_most);
+
 enum pet_role {
 	PET_DATA = 1,	/* y: counts, or precorrected data; finite; >= 0 unless pet_takes_negative() */
 	PET_FACTORS,	/* m: detected fraction of the activity's events: attenuation times efficiency; finite, >= 0. A bin

@@ -48,6 +48,7 @@ bool pet_layout_loads(const struct pet_layout *l, enum pet_role role);
 
 /* pet_plan.c: the parts of a plan that do not depend on the kind of data. check_protocol(): `of`: what subsets divide, "angles" or
  * "events", and how many there are; EINVAL: a key is out of range. plan_grid(): the volume of a scanner, centred on 0. */
+#define FOV_OF_RING 0.98 /* largest part of the radius where rays end; at 1 the outermost rays would have no length */
 struct pet_extent {
 	double ring;   /* radius of the ring where rays end, mm */
 	double radius; /* largest distance of a ray from the axis, mm */

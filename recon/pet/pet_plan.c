@@ -15,7 +15,6 @@
 #define MATRIX_DEFAULT 256
 #define SLICES_MAX 4096
 #define FOV_DEFAULT 350.0 /* mm */
-#define FOV_OF_RING 0.98  /* fraction of the radius where rays end; at 1 the outermost rays would have no length */
 
 /* The inputs of a plan; borrowed. */
 struct plan_request {
@@ -47,14 +46,18 @@ int pet_check_protocol(const struct pet_protocol *p, bool (*supports)(enum algor
 	return plan_check(p, keys, sizeof(keys) / sizeof(keys[0]), wider, count, of, err);
 }
 
+double pet_fov_radius(double ring, double radius, double *ret_most)
+{
+	*ret_most = FOV_OF_RING * ring;
+	return fmin(fmin(radius > 0 ? radius : *ret_most, FOV_DEFAULT), *ret_most);
+}
+
 int pet_plan_grid(const struct pet_protocol *p, const struct pet_extent *c, struct grid *ret_grid, double *ret_fov_radius,
 		  struct err *err)
 {
-	double most = FOV_OF_RING * c->ring, fov = p->fov_radius, slices;
+	double most, usual = pet_fov_radius(c->ring, c->radius, &most), fov = p->fov_radius == 0 ? usual : p->fov_radius, slices;
 	struct grid g = {.z_fastest = true};
 
-	if (fov == 0)
-		fov = fmin(fmin(c->radius > 0 ? c->radius : most, FOV_DEFAULT), most);
 	if (!(fov > 0 && fov <= most))
 		return err_set(err, EINVAL, "fov_radius=%g mm; allowed: more than 0, up to %g (0.98 of %g, where the rays end)",
 			       fov, most, c->ring);
