@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ascending order of numbers, for qsort(). NaN has no place in it. */
+/* The order of numbers: for qsort(), ascending, where NaN has no place; and the smaller and larger of two. */
 #ifndef TOMONODE_KERNELS_ORDER_H
 #define TOMONODE_KERNELS_ORDER_H
+
+#include <stddef.h>
 
 static inline int order_doubles(const void *a, const void *b)
 {
@@ -15,6 +17,21 @@ static inline int order_floats(const void *a, const void *b)
 	float x = *(const float *)a, y = *(const float *)b;
 
 	return (x > y) - (x < y);
+}
+
+static inline int order_smaller(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+static inline int order_larger(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+static inline size_t order_larger_size(size_t a, size_t b)
+{
+	return a > b ? a : b;
 }
 
 #endif

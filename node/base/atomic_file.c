@@ -57,24 +57,6 @@ int atomic_file_write(struct atomic_file *f, const void *bytes, size_t n, struct
 	return 0;
 }
 
-static int sync_folder(const char *path, struct err *err)
-{
-	char folder[PATH_MAX];
-	char *slash;
-	int fd, rc = 0;
-
-	snprintf(folder, sizeof(folder), "%s", path);
-	slash = strrchr(folder, '/');
-	if (slash)
-		slash[slash == folder] = '\0'; /* keep the slash of the root folder */
-	fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) < 0)
-		rc = err_set(err, errno, "%s: syncing the folder: %s", slash ? folder : ".", strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
 /* Sync and close PATH.part. It is not renamed to a folder, which the rename would refuse when other files are in place already.
  */
 static int complete_part(struct atomic_file *f, struct err *err)
@@ -96,7 +78,7 @@ static int complete_part(struct atomic_file *f, struct err *err)
 static int remove_header(const char *path, struct err *err)
 {
 	if (unlink(path) == 0)
-		return sync_folder(path, err);
+		return folder_sync_parent(path, err);
 	return errno == ENOENT ? 0 : err_set(err, errno, "%s: %s", path, strerror(errno));
 }
 
@@ -112,7 +94,7 @@ int atomic_files_close(struct atomic_file *const *files, size_t n, struct err *e
 		if (rename(files[i]->part, files[i]->path) < 0)
 			rc = err_set(err, errno, "%s: renaming to %s: %s", files[i]->part, files[i]->path, strerror(errno));
 	if (rc == 0)
-		rc = sync_folder(files[n - 1]->path, err);
+		rc = folder_sync_parent(files[n - 1]->path, err);
 	for (size_t i = 0; i < n; i++)
 		if (rc < 0)
 			atomic_file_abort(files[i]);

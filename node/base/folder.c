@@ -31,21 +31,26 @@ int folder_sync(const char *path, struct err *err)
 	return ret;
 }
 
-int folder_make(const char *path, struct err *err)
+int folder_sync_parent(const char *path, struct err *err)
 {
-	char parent[1024];
+	char parent[PATH_MAX];
 	char *slash;
 
+	snprintf(parent, sizeof(parent), "%s", path);
+	slash = strrchr(parent, '/');
+	if (slash)
+		slash[slash == parent] = '\0'; /* keep the slash of the root folder */
+	return folder_sync(slash ? parent : ".", err);
+}
+
+int folder_make(const char *path, struct err *err)
+{
 	if (mkdir(path, 0700) < 0) {
 		if (errno == EEXIST)
 			return 0;
 		return err_set(err, errno, "cannot make folder %s: %s", path, strerror(errno));
 	}
-	snprintf(parent, sizeof(parent), "%s", path);
-	slash = strrchr(parent, '/');
-	if (slash)
-		*slash = '\0';
-	return folder_sync(slash ? parent : ".", err);
+	return folder_sync_parent(path, err);
 }
 
 /* Remove a folder in another one, with all that is in it; a folder without rights for its owner, too. */

@@ -15,6 +15,7 @@ int folder_path(const char *spool, const char *what, int64_t job, char *ret_path
 int folder_make(const char *path, struct err *err);
 /* Write its entries to disk. */
 int folder_sync(const char *path, struct err *err);
+int folder_sync_parent(const char *path, struct err *err); /* the folder that the path is in */
 /* Remove the files and folders in the folder, but not the folder. Succeeds if the folder does not exist. */
 int folder_empty(const char *path, struct err *err);
 /* Remove the folder and all that is in it. Succeeds if the folder does not exist. */

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/base/folder.h"
+
 #define DAY 86400.0
 #define PATH_MAX_BYTES 1024
 #define AHEAD 60.0 /* s; tolerated lead of a file's time over the clock: the file system may have its own clock */
@@ -54,27 +56,17 @@ int orphans_set_aside(const char *spool, const char *name, struct err *err)
 	return ret;
 }
 
-static int sync_folder(const char *spool, const char *folder, struct err *err)
-{
-	char path[PATH_MAX_BYTES];
-	int ret = path_of(path, spool, folder, "", err), fd;
-
-	if (ret < 0)
-		return ret;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0 || fsync(fd) < 0)
-		ret = err_set(err, errno, "spool: cannot sync %s: %s", path, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return ret;
-}
-
 /* Sync the target folder first: after a crash between the two calls a file is in both folders, never in none. */
 int orphans_sync(const char *spool, struct err *err)
 {
-	int ret = sync_folder(spool, ORPHANS_FOLDER, err);
+	static const char *const folders[] = {ORPHANS_FOLDER, "instances"};
+	char path[PATH_MAX_BYTES];
+	int ret = 0;
 
-	return ret < 0 ? ret : sync_folder(spool, "instances", err);
+	for (int i = 0; ret == 0 && i < 2; i++)
+		if ((ret = path_of(path, spool, folders[i], "", err)) == 0)
+			ret = folder_sync(path, err);
+	return ret;
 }
 
 struct back {

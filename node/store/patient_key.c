@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "node/base/folder.h"
+
 #define PATH_SIZE 320
 
 static void key_path(const char *spool, const char *suffix, char ret_path[PATH_SIZE])
@@ -48,17 +50,6 @@ static int write_key(const char *part, const uint8_t *key)
 	return code;
 }
 
-static int sync_folder(const char *spool)
-{
-	int fd = open(spool, O_RDONLY | O_DIRECTORY | O_CLOEXEC), code;
-
-	if (fd < 0)
-		return errno;
-	code = fsync(fd) < 0 ? errno : 0;
-	close(fd);
-	return code;
-}
-
 int patient_key_create(const char *spool, bool *ret_created, struct err *err)
 {
 	uint8_t key[PATIENT_KEY_BYTES];
@@ -77,7 +68,7 @@ int patient_key_create(const char *spool, bool *ret_created, struct err *err)
 	if (!code && rename(part, path) < 0)
 		code = errno;
 	if (!code)
-		code = sync_folder(spool);
+		code = -folder_sync(spool, NULL);
 	if (code)
 		return err_set(err, code, "cannot write %s: %s", path, strerror(code));
 	*ret_created = true;

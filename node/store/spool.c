@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "node/base/folder.h"
 #include "node/store/orphans.h"
 
 #define SPOOL_PATH_SIZE 1024
@@ -38,22 +39,6 @@ static int join_path(char *ret, const char *a, const char *b, const char *suffix
 	if (n < 0 || n >= SPOOL_PATH_SIZE)
 		return err_set(err, ENAMETOOLONG, "spool: a path of more than %d characters below %.200s", SPOOL_PATH_SIZE - 1,
 			       a);
-	return 0;
-}
-
-static int sync_folder(const char *path, struct err *err)
-{
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int code;
-
-	if (fd < 0)
-		return err_set(err, errno, "spool: cannot open folder %s: %s", path, strerror(errno));
-	if (fsync(fd) < 0) {
-		code = errno;
-		close(fd);
-		return err_set(err, code, "spool: cannot sync folder %s: %s", path, strerror(code));
-	}
-	close(fd);
 	return 0;
 }
 
@@ -80,7 +65,7 @@ static int make_folder(const char *path, struct err *err)
 	}
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return err_set(err, errno, "spool: cannot create folder %s: %s", path, strerror(errno));
-	return sync_folder(parent, err);
+	return folder_sync(parent, err);
 }
 
 int spool_prepare(const char *spool, struct err *err)
@@ -266,7 +251,7 @@ int spool_commit(const char *spool, const char *name, int fd, char ret_file[128]
 		return rc;
 	if (rename(from, to) < 0)
 		return err_set(err, errno, "spool: cannot rename %s: %s", from, strerror(errno));
-	rc = sync_folder(folder, err);
+	rc = folder_sync(folder, err);
 	if (rc < 0) {
 		unlink(to);
 		return rc;
@@ -297,7 +282,7 @@ int spool_replace(const char *spool, const char *file, const char *lost, struct 
 		rc = err_set(err, errno, "spool: cannot rename %s: %s", from, strerror(errno));
 		unlink(from);
 	}
-	return rc < 0 ? rc : sync_folder(folder, err);
+	return rc < 0 ? rc : folder_sync(folder, err);
 }
 
 void spool_discard(const char *spool, const char *name, int fd)

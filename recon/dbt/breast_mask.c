@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "kernels/avx2.h"
+#include "kernels/order.h"
 #include "recon/dbt/view_cells.h"
 
 #define SEED_DEPTH 5.0 /* mm */
@@ -48,11 +49,6 @@ static int cells_make(const struct scan *scan, struct cells *ret, struct err *er
 	return 0;
 }
 
-static int smaller_of(int a, int b)
-{
-	return a < b ? a : b;
-}
-
 /* Mark the bins with data as air; return their number. */
 static inline __attribute__((always_inline)) size_t mark_bins_loop(float *ok, int n)
 {
@@ -76,7 +72,7 @@ static bool is_low(float mean)
 
 static int class_of(double value)
 {
-	return smaller_of((int)(value * (CLASSES / LOW)), CLASSES - 1);
+	return order_smaller((int)(value * (CLASSES / LOW)), CLASSES - 1);
 }
 
 /* Return the histogram class that contains the 90th percentile. */
@@ -176,7 +172,7 @@ static void compute_distances(const struct cells *c)
 		far = c->grid.n_u + c->grid.n_v;
 		for (int i = c->grid.n_u - 1; i >= 0; i--) {
 			far = air[i] ? far + 1 : 0;
-			away[i] = smaller_of(away[i], far);
+			away[i] = order_smaller(away[i], far);
 		}
 	}
 }
@@ -240,7 +236,7 @@ static size_t mark_air(const struct scan *scan, const struct cells *c, float *va
 				i++;
 			if (i > first)
 				marked += mark_bins(ok + first * c->grid.bins_u,
-						    smaller_of(i * c->grid.bins_u, scan->n_u) - first * c->grid.bins_u);
+						    order_smaller(i * c->grid.bins_u, scan->n_u) - first * c->grid.bins_u);
 		}
 	}
 	return marked;

@@ -21,16 +21,6 @@
 #define EDGE_MOST 1.0f	 /* nor above this one */
 #define BESIDE 0.15	 /* mm replaced around it: blur of the detector, bins that are covered in part */
 
-static int larger_of(int a, int b)
-{
-	return a > b ? a : b;
-}
-
-static int smaller_of(int a, int b)
-{
-	return a < b ? a : b;
-}
-
 enum {
 	EXAMINED = 1, /* as part of a shadow */
 	KEPT = 2,     /* in a shadow or beside it: to be replaced */
@@ -68,11 +58,11 @@ static void find_most(const struct search *s)
 #pragma omp parallel for schedule(static)
 	for (int j = 0; j < s->cells->n_v; j++) {
 		float *most = s->most + (size_t)j * (size_t)s->cells->n_u, column[COLUMNS];
-		int end = smaller_of((j + 1) * s->cells->bins_v, s->scan->n_v),
+		int end = order_smaller((j + 1) * s->cells->bins_v, s->scan->n_v),
 		    step = COLUMNS / s->cells->bins_u * s->cells->bins_u;
 
 		for (size_t from = 0; from < n_u; from += (size_t)step) {
-			int n = smaller_of(step, (int)(n_u - from));
+			int n = order_smaller(step, (int)(n_u - from));
 
 			for (int u = 0; u < n; u++)
 				column[u] = 0;
@@ -118,8 +108,8 @@ static float median_around(const struct search *s, int i, int j)
 	float around[(2 * AROUND + 1) * (2 * AROUND + 1)];
 	size_t n = 0;
 
-	for (int b = larger_of(j - AROUND, 0); b <= smaller_of(j + AROUND, s->cells->n_v - 1); b++)
-		for (int a = larger_of(i - AROUND, 0); a <= smaller_of(i + AROUND, s->cells->n_u - 1); a++) {
+	for (int b = order_larger(j - AROUND, 0); b <= order_smaller(j + AROUND, s->cells->n_v - 1); b++)
+		for (int a = order_larger(i - AROUND, 0); a <= order_smaller(i + AROUND, s->cells->n_u - 1); a++) {
 			float mean = s->mean[(size_t)b * (size_t)s->cells->n_u + (size_t)a];
 
 			if (mean >= 0)
@@ -137,8 +127,8 @@ static void examine_cell(struct search *s, int i, int j)
 
 	if (!(seed.rise >= (float)(WEAK * METAL_RISE)))
 		return;
-	for (int v = j * s->cells->bins_v; v < smaller_of((j + 1) * s->cells->bins_v, s->scan->n_v); v++)
-		for (int u = i * s->cells->bins_u; u < smaller_of((i + 1) * s->cells->bins_u, s->scan->n_u); u++)
+	for (int v = j * s->cells->bins_v; v < order_smaller((j + 1) * s->cells->bins_v, s->scan->n_v); v++)
+		for (int u = i * s->cells->bins_u; u < order_smaller((i + 1) * s->cells->bins_u, s->scan->n_u); u++)
 			if (s->valid[bin_of(s, u, v)] > 0 && s->line[bin_of(s, u, v)] == most) {
 				seed.u = u;
 				seed.v = v;
@@ -270,10 +260,10 @@ static int keep_bins(struct search *s, struct metal_shadow *m, struct err *err)
 	float *box;
 
 	for (size_t i = 0; i < s->n_found; i++) {
-		lo[0] = smaller_of(lo[0], larger_of(s->found[i].u - reach[0], 0));
-		lo[1] = smaller_of(lo[1], larger_of(s->found[i].v - reach[1], 0));
-		hi[0] = larger_of(hi[0], smaller_of(s->found[i].u + reach[0], s->scan->n_u - 1));
-		hi[1] = larger_of(hi[1], smaller_of(s->found[i].v + reach[1], s->scan->n_v - 1));
+		lo[0] = order_smaller(lo[0], order_larger(s->found[i].u - reach[0], 0));
+		lo[1] = order_smaller(lo[1], order_larger(s->found[i].v - reach[1], 0));
+		hi[0] = order_larger(hi[0], order_smaller(s->found[i].u + reach[0], s->scan->n_u - 1));
+		hi[1] = order_larger(hi[1], order_smaller(s->found[i].v + reach[1], s->scan->n_v - 1));
 	}
 	columns = (size_t)(hi[0] - lo[0] + 1);
 	rows = (size_t)(hi[1] - lo[1] + 1);
@@ -286,9 +276,10 @@ static int keep_bins(struct search *s, struct metal_shadow *m, struct err *err)
 	for (size_t i = 0; i < columns * rows; i++)
 		box[i] = -1;
 	for (size_t i = 0; i < s->n_found; i++)
-		for (int v = larger_of(s->found[i].v - reach[1], lo[1]); v <= smaller_of(s->found[i].v + reach[1], hi[1]); v++)
-			for (int u = larger_of(s->found[i].u - reach[0], lo[0]); u <= smaller_of(s->found[i].u + reach[0], hi[0]);
-			     u++) {
+		for (int v = order_larger(s->found[i].v - reach[1], lo[1]); v <= order_smaller(s->found[i].v + reach[1], hi[1]);
+		     v++)
+			for (int u = order_larger(s->found[i].u - reach[0], lo[0]);
+			     u <= order_smaller(s->found[i].u + reach[0], hi[0]); u++) {
 				float *at = &box[(size_t)(v - lo[1]) * columns + (size_t)(u - lo[0])];
 
 				*at = u == s->found[i].u && v == s->found[i].v ? s->found[i].rise : fmaxf(*at, 0);
@@ -409,8 +400,8 @@ int metal_image_create(const struct metal_shadow *m, bool lost, float beside, st
 		const int at[2] = {m->bin[b].u, m->bin[b].v};
 
 		for (int c = 0; c < 2; c++) {
-			image.lo[c] = smaller_of(at[c], image.lo[c]);
-			hi[c] = larger_of(at[c], hi[c]);
+			image.lo[c] = order_smaller(at[c], image.lo[c]);
+			hi[c] = order_larger(at[c], hi[c]);
 		}
 	}
 	for (int c = 0; c < 2; c++)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
 #include "recon/dbt/skin_distance.h"
 
 #define CELL 0.35	/* mm */
@@ -79,24 +80,14 @@ static int cells_make(const struct grid *grid, struct cells *ret, struct err *er
 	return 0;
 }
 
-static int smaller_of(int a, int b)
-{
-	return a < b ? a : b;
-}
-
-static int larger_of(int a, int b)
-{
-	return a > b ? a : b;
-}
-
 /* Average the image over the cells. */
 static void average_cells(const struct cells *c, const struct grid *grid, const float *image)
 {
 #pragma omp parallel for schedule(static)
 	for (int y = 0; y < c->n[1]; y++)
 		for (int x = 0; x < c->n[0]; x++) {
-			int x0 = x * c->bins, y0 = y * c->bins, x1 = smaller_of(x0 + c->bins, grid->n[0]),
-			    y1 = smaller_of(y0 + c->bins, grid->n[1]);
+			int x0 = x * c->bins, y0 = y * c->bins, x1 = order_smaller(x0 + c->bins, grid->n[0]),
+			    y1 = order_smaller(y0 + c->bins, grid->n[1]);
 			double sum = 0;
 
 			for (int j = y0; j < y1; j++)
@@ -109,8 +100,8 @@ static void average_cells(const struct cells *c, const struct grid *grid, const 
 /* Return the mean of the cells at most `reach` away from one, as far as they are in the image. */
 static float mean_around(const struct cells *c, int x, int y, const int reach[2])
 {
-	int x0 = larger_of(x - reach[0], 0), x1 = smaller_of(x + reach[0], c->n[0] - 1), y0 = larger_of(y - reach[1], 0),
-	    y1 = smaller_of(y + reach[1], c->n[1] - 1);
+	int x0 = order_larger(x - reach[0], 0), x1 = order_smaller(x + reach[0], c->n[0] - 1), y0 = order_larger(y - reach[1], 0),
+	    y1 = order_smaller(y + reach[1], c->n[1] - 1);
 	double sum = 0;
 
 	for (int j = y0; j <= y1; j++)
@@ -133,7 +124,7 @@ static void average_squares(const struct cells *c, const int reach[2], const flo
 		const float *row = from + (size_t)y * (size_t)c->n[0];
 
 		for (int x = 0; x < c->n[0]; x++) {
-			int x0 = larger_of(x - reach[0], 0), x1 = smaller_of(x + reach[0], c->n[0] - 1);
+			int x0 = order_larger(x - reach[0], 0), x1 = order_smaller(x + reach[0], c->n[0] - 1);
 			float sum = 0;
 
 			for (int i = x0; i <= x1; i++)
@@ -143,7 +134,7 @@ static void average_squares(const struct cells *c, const int reach[2], const flo
 	}
 #pragma omp parallel for schedule(static)
 	for (int y = 0; y < c->n[1]; y++) {
-		int y0 = larger_of(y - reach[1], 0), y1 = smaller_of(y + reach[1], c->n[1] - 1);
+		int y0 = order_larger(y - reach[1], 0), y1 = order_smaller(y + reach[1], c->n[1] - 1);
 		float *row = ret + (size_t)y * (size_t)c->n[0];
 
 		for (int x = 0; x < c->n[0]; x++)
@@ -240,7 +231,7 @@ static int class_of(const struct cells *c, size_t i)
 {
 	bool has = !c->air[i] && c->distance[i] < (float)END;
 
-	return has ? (int)sector_of(c, i) * CLASSES + smaller_of((int)(c->distance[i] / c->width), CLASSES - 1) : -1;
+	return has ? (int)sector_of(c, i) * CLASSES + order_smaller((int)(c->distance[i] / c->width), CLASSES - 1) : -1;
 }
 
 /* Write the medians by sector and class; NAN: too few values. */
@@ -410,13 +401,13 @@ static void smooth_add(const struct cells *c)
 static void add_row(const struct cells *c, const struct grid *grid, int j, float *row)
 {
 	double at_y = fmin(fmax((j + 0.5) / c->bins - 0.5, 0), c->n[1] - 1);
-	int y = (int)at_y, y1 = smaller_of(y + 1, c->n[1] - 1);
+	int y = (int)at_y, y1 = order_smaller(y + 1, c->n[1] - 1);
 	const float *p = c->add + (size_t)y * (size_t)c->n[0], *q = c->add + (size_t)y1 * (size_t)c->n[0];
 	float b = (float)(at_y - y);
 
 	for (int i = 0; i < grid->n[0]; i++) {
 		double at_x = fmin(fmax((i + 0.5) / c->bins - 0.5, 0), c->n[0] - 1);
-		int x = (int)at_x, x1 = smaller_of(x + 1, c->n[0] - 1);
+		int x = (int)at_x, x1 = order_smaller(x + 1, c->n[0] - 1);
 		float a = (float)(at_x - x);
 
 		row[i] += (1 - b) * ((1 - a) * p[x] + a * p[x1]) + b * ((1 - a) * q[x] + a * q[x1]);

@@ -144,16 +144,11 @@ static int cells_make(const struct scan *scan, const struct scan_view *view, int
 	return 0;
 }
 
-static int smaller_of(int a, int b)
-{
-	return a < b ? a : b;
-}
-
 /* Return the mean intensity of a cell's valid bins; 0: it has none. */
 static float mean_intensity(const struct cells *c, int i, int j, int n_u, int n_v, const float *line, const float *valid)
 {
-	int step = (c->bins + SAMPLES - 1) / SAMPLES, end_u = smaller_of((i + 1) * c->bins, n_u);
-	int end_v = smaller_of((j + 1) * c->bins, n_v);
+	int step = (c->bins + SAMPLES - 1) / SAMPLES, end_u = order_smaller((i + 1) * c->bins, n_u);
+	int end_v = order_smaller((j + 1) * c->bins, n_v);
 	double sum = 0;
 	int n = 0;
 
@@ -239,7 +234,7 @@ static float median_depth(struct cells *c)
 /* Compute the weights of the cells at 0, 1 ... from a cell. Returns the number of the last. */
 static int gauss_weights(double sigma, float ret_weights[REACH_MOST + 1])
 {
-	int reach = smaller_of((int)ceil(3 * sigma), REACH_MOST);
+	int reach = order_smaller((int)ceil(3 * sigma), REACH_MOST);
 	double sum = 1;
 
 	ret_weights[0] = 1;
@@ -257,7 +252,7 @@ static float mean_around(const float *values, int n, size_t stride, int i, const
 {
 	float sum = 0;
 
-	for (int k = i > reach ? i - reach : 0; k <= smaller_of(i + reach, n - 1); k++)
+	for (int k = i > reach ? i - reach : 0; k <= order_smaller(i + reach, n - 1); k++)
 		sum += weights[k < i ? i - k : k - i] * values[(size_t)k * stride];
 	return sum;
 }
@@ -372,8 +367,8 @@ static struct source source_of(const struct scatter *s, const struct cells *cell
 static void attenuate_source(const struct source *s, const struct cells *c, int j, float *restrict between, float *restrict ret)
 {
 	float v = s->v + s->way * ((float)j - s->v), first = s->u - s->way * s->u;
-	int low = (int)v, high = smaller_of(low + 1, c->n_v - 1),
-	    last = smaller_of((int)(first + s->way * (float)c->n_u) + 1, c->n_u - 1);
+	int low = (int)v, high = order_smaller(low + 1, c->n_v - 1),
+	    last = order_smaller((int)(first + s->way * (float)c->n_u) + 1, c->n_u - 1);
 	const float *a = c->line + (size_t)low * (size_t)c->n_u, *b = c->line + (size_t)high * (size_t)c->n_u;
 
 	for (int i = (int)first; i <= last; i++)
@@ -544,15 +539,15 @@ static void subtract_scatter(float air, float first, float step, const float *re
 static void correct_row(const struct cells *c, int v, int n_u, const float *valid, float *line)
 {
 	float at = fminf(fmaxf(((float)v + 0.5f) / (float)c->bins - 0.5f, 0), (float)(c->n_v - 1));
-	int j = smaller_of((int)at, c->n_v > 1 ? c->n_v - 2 : 0), k = j + (c->n_v > 1);
+	int j = order_smaller((int)at, c->n_v > 1 ? c->n_v - 2 : 0), k = j + (c->n_v > 1);
 	const struct cell *low = c->cell + (size_t)j * (size_t)c->n_u, *high = c->cell + (size_t)k * (size_t)c->n_u;
 	float part = at - (float)j;
 
 	for (int i = -1; i < c->n_u;
 	     i++) { /* the bins between the centres of cells i and i + 1; outside of them it is constant */
-		int a = i < 0 ? 0 : i, b = smaller_of(i + 1, c->n_u - 1);
-		int from = i < 0 ? 0 : smaller_of((2 * i + 1) * c->bins / 2, n_u),
-		    end = smaller_of((2 * i + 3) * c->bins / 2, n_u);
+		int a = i < 0 ? 0 : i, b = order_smaller(i + 1, c->n_u - 1);
+		int from = i < 0 ? 0 : order_smaller((2 * i + 1) * c->bins / 2, n_u),
+		    end = order_smaller((2 * i + 3) * c->bins / 2, n_u);
 		float left = low[a].scatter + part * (high[a].scatter - low[a].scatter);
 		float step = (low[b].scatter + part * (high[b].scatter - low[b].scatter) - left) / (float)c->bins;
 

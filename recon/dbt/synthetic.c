@@ -9,6 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/order.h"
+
 #define TILE_X 512
 #define TILE_Y 128
 #define REACH_MAX 255 /* voxels on either side */
@@ -70,16 +72,6 @@ struct synthetic *synthetic_close(struct synthetic *s)
 	return NULL;
 }
 
-static int smaller_of(int a, int b)
-{
-	return a < b ? a : b;
-}
-
-static int larger_of(int a, int b)
-{
-	return a > b ? a : b;
-}
-
 static void add_columns(const float *row, double sign, int n, double *columns)
 {
 	for (int i = 0; i < n; i++)
@@ -92,10 +84,10 @@ static void add_row(struct synthetic *s, const float *f, int j, int x0, int x1, 
 	float *sum = s->sum + (size_t)j * (size_t)n_x, *peak = s->peak + (size_t)j * (size_t)n_x, least = (float)s->conf.floor;
 	double window = 0;
 
-	for (int i = from; i < smaller_of(x0 + reach, n_x); i++)
+	for (int i = from; i < order_smaller(x0 + reach, n_x); i++)
 		window += columns[i - from];
 	for (int i = x0; i < x1; i++) {
-		int lo = larger_of(i - reach, 0), hi = smaller_of(i + reach, n_x - 1);
+		int lo = order_larger(i - reach, 0), hi = order_smaller(i + reach, n_x - 1);
 
 		if (i + reach < n_x)
 			window += columns[i + reach - from];
@@ -110,14 +102,14 @@ static void add_row(struct synthetic *s, const float *f, int j, int x0, int x1, 
 static void add_tile(struct synthetic *s, const float *slice, int x0, int y0)
 {
 	int n_x = s->grid.n[0], n_y = s->grid.n[1], reach = s->reach[1];
-	int x1 = smaller_of(x0 + TILE_X, n_x), y1 = smaller_of(y0 + TILE_Y, n_y);
-	int from = larger_of(x0 - s->reach[0], 0), end = smaller_of(x1 + s->reach[0], n_x);
+	int x1 = order_smaller(x0 + TILE_X, n_x), y1 = order_smaller(y0 + TILE_Y, n_y);
+	int from = order_larger(x0 - s->reach[0], 0), end = order_smaller(x1 + s->reach[0], n_x);
 	double columns[TILE_X + 2 * REACH_MAX] = {0};
 
-	for (int j = larger_of(y0 - reach, 0); j < smaller_of(y0 + reach, n_y); j++)
+	for (int j = order_larger(y0 - reach, 0); j < order_smaller(y0 + reach, n_y); j++)
 		add_columns(slice + (size_t)j * (size_t)n_x + from, 1, end - from, columns);
 	for (int j = y0; j < y1; j++) {
-		int lo = larger_of(j - reach, 0), hi = smaller_of(j + reach, n_y - 1);
+		int lo = order_larger(j - reach, 0), hi = order_smaller(j + reach, n_y - 1);
 
 		if (j + reach < n_y)
 			add_columns(slice + (size_t)(j + reach) * (size_t)n_x + from, 1, end - from, columns);

@@ -5,14 +5,10 @@
 #include <math.h>
 
 #include "kernels/avx2.h"
+#include "kernels/order.h"
 
 #define CELL 1.0     /* mm */
 #define COLUMNS 1024 /* bins summed together */
-
-static int smaller_of(int a, int b)
-{
-	return a < b ? a : b;
-}
 
 struct view_cells view_cells_of(const struct scan *scan)
 {
@@ -44,17 +40,17 @@ FOR_AVX2(void, add_bins, (bool air, const float *y, const float *ok, int n, floa
 static void average_row(const struct scan *scan, const struct view_cells *c, bool air, const float *line, const float *valid,
 			int row, float *mean)
 {
-	int v0 = row * c->bins_v, v1 = smaller_of(v0 + c->bins_v, scan->n_v), step = COLUMNS / c->bins_u * c->bins_u;
+	int v0 = row * c->bins_v, v1 = order_smaller(v0 + c->bins_v, scan->n_v), step = COLUMNS / c->bins_u * c->bins_u;
 
 	for (int from = 0; from < scan->n_u; from += step) {
 		float sum[COLUMNS] = {0}, count[COLUMNS] = {0};
-		int m = smaller_of(step, scan->n_u - from);
+		int m = order_smaller(step, scan->n_u - from);
 
 		for (int v = v0; v < v1; v++)
 			add_bins(air, line + (size_t)v * (size_t)scan->n_u + from, valid + (size_t)v * (size_t)scan->n_u + from,
 				 m, sum, count);
 		for (int i = 0; i < m; i += c->bins_u) {
-			int bins = smaller_of(c->bins_u, m - i);
+			int bins = order_smaller(c->bins_u, m - i);
 			double s = 0, k = 0;
 
 			for (int b = i; b < i + bins; b++) {

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/order.h"
 #include "recon/core/scan.h"
 #include "recon/pet/pet_list_internal.h"
 
@@ -15,11 +16,6 @@
 #define BATCH_LEAST ((size_t)1 << 12)
 #define BATCH_LORS ((size_t)1 << 20) /* LORs are not sorted: larger batches are not faster */
 #define PIECES 16		     /* of the views of a sinogram */
-
-static size_t larger_of(size_t a, size_t b)
-{
-	return a > b ? a : b;
-}
 
 static bool supports_algorithm(enum algorithm a)
 {
@@ -138,7 +134,7 @@ static int sinogram_bytes(const struct pet_protocol *p, const struct pet_list *l
 			       dev->ops->scratch_bytes(dev, &spec) * (size_t)dev->threads +
 			       (size_t)spec.n_views * scan_view_size(scan) * sizeof(float);
 
-		*ret_bytes = larger_of(bytes, *ret_bytes);
+		*ret_bytes = order_larger_size(bytes, *ret_bytes);
 		step = spec.n_views;
 	}
 	scan_free(scan);
@@ -186,7 +182,7 @@ static int count_choice(void *ctx, int choice, struct err *err)
 		.volumes = (3 + (c->p->psf > 0 ? 1 + PSF_WORK_VOLUMES : 0)) * voxels * sizeof(float),
 		.data = 3 * l->n_detectors * sizeof(float) + batches + weights +
 			(plan->resident ? l->n_events * sizeof(struct event) : 0),
-		.tables = larger_of(c->dev->ops->events_bytes(c->dev, &spec), c->sinograms),
+		.tables = order_larger_size(c->dev->ops->events_bytes(c->dev, &spec), c->sinograms),
 		.host = PET_LIST_CHUNK * sizeof(struct event) + batches + weights + voxels * sizeof(float),
 	};
 	plan_sum(&plan->bytes, c->dev);
@@ -215,7 +211,7 @@ int pet_list_plan(const struct pet_protocol *p, const struct pet_list *list, str
 		plan.subsets = p->subsets;
 	most = list->n_events / (size_t)plan.subsets + 1;
 	if (list->lors.read && most < BATCH_LORS)
-		most = list->n_lors > 0 && list->n_lors < BATCH_LORS ? larger_of(list->n_lors, most) : BATCH_LORS;
+		most = list->n_lors > 0 && list->n_lors < BATCH_LORS ? order_larger_size(list->n_lors, most) : BATCH_LORS;
 	c.most = most < BATCH_MOST ? most : BATCH_MOST;
 	c.resident = batches_to(c.most, BATCH_RESIDENT);
 	c.streamed = batches_to(c.most, BATCH_LEAST);

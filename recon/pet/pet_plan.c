@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "kernels/order.h"
 #include "recon/pet/pet_internal.h"
 #include "recon/pet/pet_keys.h"
 
@@ -107,11 +108,6 @@ struct pet_volumes pet_volumes_of(const struct pet_protocol *p, int n_subsets, b
 	};
 }
 
-static size_t larger_of(size_t a, size_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Return the bytes of an operator; *scratch: at least the working memory of one thread. */
 static size_t spec_bytes(struct device *dev, const struct projection_spec *spec, size_t *scratch)
 {
@@ -131,7 +127,7 @@ static size_t sensitivity_bytes(const struct plan_request *q, struct projection_
 	spec.scan = pet_layout_sensitivity_scan(q->l, q->factors);
 	for (; spec.first < end; spec.first += piece) {
 		spec.n_views = end - spec.first < piece ? end - spec.first : piece;
-		bytes = larger_of(spec_bytes(q->dev, &spec, scratch), bytes);
+		bytes = order_larger_size(spec_bytes(q->dev, &spec, scratch), bytes);
 	}
 	return bytes;
 }
@@ -149,12 +145,12 @@ static int count_tables(const struct plan_request *q, const int *first, int n, s
 		struct projection_spec spec = pet_layout_spec(q->l, q->p, &q->plan->grid, first[i], first[i + 1] - first[i]);
 		size_t bytes = spec_bytes(q->dev, &spec, &b->scratch);
 
-		b->tables = all ? b->tables + bytes : larger_of(bytes, b->tables);
+		b->tables = all ? b->tables + bytes : order_larger_size(bytes, b->tables);
 		largest = spec.n_views > largest ? spec.n_views : largest;
 		if (tof)
-			sensitivity = larger_of(sensitivity_bytes(q, spec, &b->scratch), sensitivity);
+			sensitivity = order_larger_size(sensitivity_bytes(q, spec, &b->scratch), sensitivity);
 	}
-	b->tables = all ? b->tables + sensitivity : larger_of(sensitivity, b->tables);
+	b->tables = all ? b->tables + sensitivity : order_larger_size(sensitivity, b->tables);
 	return largest;
 }
 

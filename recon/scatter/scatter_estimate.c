@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernels/clock.h"
+#include "kernels/order.h"
 #include "recon/pet/activity_outside.h"
 
 #define VOXEL 8.0		/* mm, of the coarse images; single scatter is smooth */
@@ -84,11 +85,6 @@ static int plan_images(const struct michelogram *m, const struct scatter_estimat
 	return pet_plan(&p->protocol, m, PET_FACTORS_SHARED, true, dev, &p->images, err);
 }
 
-static size_t larger_of(size_t a, size_t b)
-{
-	return a > b ? a : b;
-}
-
 int scatter_estimate_plan(const struct michelogram *m, const struct scatter_estimate_conf *conf, struct device *dev,
 			  struct scatter_estimate_plan *ret, struct err *err)
 {
@@ -106,7 +102,8 @@ int scatter_estimate_plan(const struct michelogram *m, const struct scatter_esti
 	if (r < 0)
 		return r;
 	voxels = grid_size(&p.images.grid);
-	p.bytes_device = larger_of(p.images.bytes.total + p.images.bytes.threads, larger_of(plain.device, tof.device));
+	p.bytes_device =
+		order_larger_size(p.images.bytes.total + p.images.bytes.threads, order_larger_size(plain.device, tof.device));
 	p.bytes_kept = (m->tof.n > 0 ? tof.host : plain.host) + michelogram_planes(m) * sizeof(float);
 	p.bytes_packed = scatter_estimate_packed(michelogram_planes(m), m->tof.n > 0 ? tof.values : plain.values);
 	p.bytes_host = sizeof(float) * (ARRAYS * michelogram_size(&without) + VOLUMES * voxels) + p.images.bytes.host +
