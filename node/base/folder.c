@@ -95,11 +95,21 @@ int folder_remove(const char *path, struct err *err)
 	return ret;
 }
 
-static bool is_folder(const char *path)
+bool folder_exists(const char *path)
 {
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static int order_entries(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+FTS *folder_walk(char *const *paths)
+{
+	return fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, order_entries);
 }
 
 int folder_output_code(int os)
@@ -114,12 +124,12 @@ int folder_input_code(int os)
 
 static int create_one(const char *path, struct err *err)
 {
-	if (is_folder(path))
+	if (folder_exists(path))
 		return 0;
 	if (mkdir(path, 0777) == 0)
 		return 0;
 	if (errno == EEXIST) /* another process may have made the folder meanwhile */
-		return is_folder(path) ? 0 : err_set(err, ENOTDIR, "%s is not a folder", path);
+		return folder_exists(path) ? 0 : err_set(err, ENOTDIR, "%s is not a folder", path);
 	return err_set(err, folder_output_code(errno), "cannot make folder %s: %s", path, strerror(errno));
 }
 
@@ -128,7 +138,7 @@ int folder_create(const char *path, struct err *err)
 	char part[PATH_MAX];
 	int rc = 0;
 
-	if (is_folder(path))
+	if (folder_exists(path))
 		return 0;
 	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
 		return err_set(err, ENAMETOOLONG, "the path of folder %.60s... has more than %zu bytes", path, sizeof(part) - 1);

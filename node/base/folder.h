@@ -3,6 +3,7 @@
 #ifndef TOMONODE_NODE_FOLDER_H
 #define TOMONODE_NODE_FOLDER_H
 
+#include <fts.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,6 +17,11 @@ int folder_make(const char *path, struct err *err);
 /* Write its entries to disk. */
 int folder_sync(const char *path, struct err *err);
 int folder_sync_parent(const char *path, struct err *err); /* the folder that the path is in */
+/* Return true if the path is a folder, or a link to one. */
+bool folder_exists(const char *path);
+/* Walk over paths, ended by NULL, and what is below them, in the order of names; links below them are not followed. NULL: errno.
+ * The caller closes it with fts_close(). */
+FTS *folder_walk(char *const *paths);
 /* Remove the files and folders in the folder, but not the folder. Succeeds if the folder does not exist. */
 int folder_empty(const char *path, struct err *err);
 /* Remove the folder and all that is in it. Succeeds if the folder does not exist. */

@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "node/base/atomic_file.h"
+#include "node/base/folder.h"
 
 int json_file_write(json_t *root, const char *folder, const char *name, struct err *err)
 {
@@ -27,13 +28,12 @@ int json_file_write(json_t *root, const char *folder, const char *name, struct e
 
 int json_file_read(const char *path, json_t **ret_root, struct err *err)
 {
-	struct stat st;
 	json_error_t why;
 
 	*ret_root = NULL;
-	if (stat(path, &st) < 0)
+	if (access(path, R_OK) < 0)
 		return err_set(err, errno == ENOENT ? ENOENT : EBADMSG, "%s", strerror(errno));
-	if (S_ISDIR(st.st_mode))
+	if (folder_exists(path))
 		return err_set(err, EBADMSG, "a folder, not a JSON file");
 	*ret_root = json_load_file(path, 0, &why);
 	if (*ret_root)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/order.h"
 #include "node/base/folder.h"
 #include "node/base/json_get.h"
 #include "node/cluster/wire.h"
@@ -205,14 +206,9 @@ static bool object_is_plain(const char *file, const char *folder)
 	       (length < n + 5 || strcmp(file + length - 5, ".part") != 0);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int check_names(const char **names, size_t n, struct err *err)
 {
-	qsort(names, n, sizeof(names[0]), compare_names);
+	qsort(names, n, sizeof(names[0]), order_texts);
 	for (size_t i = 1; i < n; i++)
 		if (!strcmp(names[i - 1], names[i]))
 			return err_set(err, EBADMSG, "two objects of a result have the file name %s", file_name(names[i]));

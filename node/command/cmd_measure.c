@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "node/base/folder.h"
 #include "node/command/commands.h"
@@ -311,11 +310,9 @@ static int measure_paths(struct options *o, struct input *in, const struct reque
 {
 	struct series_files files = {0};
 	char names[SERIES_LIST_SIZE];
-	struct stat st = {0};
 	struct err err = {0};
 	int code;
 
-	(void)stat(paths[0], &st); /* series_files_find() says if there is none */
 	if (series_files_find(paths, false, &files, &err) < 0 ||
 	    (in->series && series_files_choose(&files, in->series, &err) < 0)) {
 		code = options_fail(o, options_code(&err), "%s", err.msg);
@@ -327,7 +324,7 @@ static int measure_paths(struct options *o, struct input *in, const struct reque
 		code = measure_series(o, in, &files.list[0], requests, n);
 	} else if (in->of_series) {
 		code = options_fail(o, CODE_USAGE, "--%s is for PET and CT series; %s is not one", in->of_series, paths[0]);
-	} else if ((paths[1] || S_ISDIR(st.st_mode)) && series_files_check(&files, paths, false, &err) < 0) {
+	} else if ((paths[1] || folder_exists(paths[0])) && series_files_check(&files, paths, false, &err) < 0) {
 		code = options_fail_err(o, &err);
 	} else {
 		in->path = files.n ? files.list[0].paths[0] : paths[0];

@@ -112,13 +112,6 @@ static void explain_folder(const char *path, const struct case_list *list, char 
 			path);
 }
 
-static bool is_folder(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 /* Options of roles are given, but no header: say what is wrong with the first file. */
 static int refuse_scan(const struct options *o, char *const *paths)
 {
@@ -193,7 +186,7 @@ int recon_inputs_none(const struct options *o, const struct case_list *list, cha
 		snprintf(hint, sizeof(hint), "; %zu Interfile header%s there: name the .hs file%s", n, n == 1 ? " is" : "s are",
 			 plural(n));
 	for (; n == 0 && *paths && !hint[0]; paths++)
-		if (is_folder(*paths))
+		if (folder_exists(*paths))
 			explain_folder(*paths, list, hint, sizeof(hint));
 		else
 			explain_file(*paths, hint, sizeof(hint));

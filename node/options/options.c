@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "dicom/core/dataset.h"
@@ -261,11 +260,10 @@ static bool is_like_a_file(const char *path)
 	static const char *const endings[] = {".html", ".htm", ".pdf", ".png", ".jpg", ".dcm", ".json", ".nii", ".gz",	".mha",
 					      ".mhd",  ".hs",  ".hv",  ".h5",  ".npy", ".zip", ".tar",	".csv", ".txt", ".xml"};
 	const char *ending = strrchr(path, '.');
-	struct stat st;
 
 	for (size_t i = 0; ending && i < sizeof(endings) / sizeof(endings[0]); i++)
 		if (!strcasecmp(ending, endings[i]))
-			return stat(path, &st) < 0 || !S_ISDIR(st.st_mode);
+			return !folder_exists(path);
 	return false;
 }
 

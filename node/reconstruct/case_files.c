@@ -9,6 +9,7 @@
 
 #include "dicom/object/ct_series.h"
 #include "node/base/dicom_mark.h"
+#include "node/base/folder.h"
 #include "node/base/own_files.h"
 #include "node/reconstruct/case_facts.h"
 #include "node/reconstruct/case_files.h"
@@ -193,11 +194,6 @@ static void remove_parts(struct case_list *list)
 	}
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-	return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 int case_list_create(char *const *paths, struct case_list **ret_list, struct err *err)
 {
 	struct case_list *list = calloc(1, sizeof(*list));
@@ -211,7 +207,7 @@ int case_list_create(char *const *paths, struct case_list **ret_list, struct err
 		*ret_list = list;
 		return 0;
 	}
-	fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
+	fts = folder_walk(paths);
 	if (!fts) {
 		rc = err_set(err, errno, "cannot read the folders: %s", strerror(errno));
 		goto out;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "dicom/object/dicom_tags.h"
+#include "kernels/order.h"
 #include "node/base/version.h"
 #include "node/sinogram/fact_origins.h"
 
@@ -19,11 +20,6 @@
 #define SHORTEST_TITLE 40    /* to which it is cut off for settings */
 #define PARAMETERS_MOST 60   /* characters of the parameters of a step in a derivation */
 #define LONGEST_SETTINGS 200 /* characters of the settings in a derivation */
-
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_files, char ret_uid[DICOM_UID_SIZE])
 {
@@ -39,7 +35,7 @@ void provenance_uid(const char *text, struct dicom_file *const *files, size_t n_
 		dicom_get_text(dicom_root(files[i]), TAG_SOP_INSTANCE_UID, uids[i], sizeof(uids[i]), NULL);
 		order[i] = uids[i];
 	}
-	qsort(order, n_files, sizeof(*order), by_text);
+	qsort(order, n_files, sizeof(*order), order_texts);
 	for (size_t i = 0; i < n_files; i++)
 		at += (size_t)snprintf(all + at, size - at, "|%s", order[i]);
 	dicom_uid_from_text(all, ret_uid);

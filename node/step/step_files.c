@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "dicom/core/bulk.h"
+#include "node/base/folder.h"
 
 #define PIECE ((size_t)1 << 18)
 
@@ -147,15 +148,10 @@ static int visit_entry(const struct walk *w, const FTSENT *e)
 	return e->fts_info == FTS_SL || e->fts_info == FTS_SLNONE ? add_link(w, e->fts_path) : 0; /* sockets: Landlock */
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-	return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 static int walk_path(const struct walk *w, const char *path)
 {
 	char *const paths[] = {(char *)path, NULL}; /* fts_open() only reads it */
-	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+	FTS *fts = folder_walk(paths);
 	int rc = 0;
 
 	if (!fts)

@@ -184,14 +184,9 @@ static int make_names_unique(struct series_files *f, struct err *err)
 	return 0;
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-	return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
 int series_files_find(char *const *paths, bool raw, struct series_files *ret_files, struct err *err)
 {
-	FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_COMFOLLOW, by_name);
+	FTS *fts = folder_walk(paths);
 	FTSENT *entry;
 	int rc = 0;
 

@@ -8,6 +8,7 @@
 
 #include "dicom/object/attribute.h"
 #include "dicom/object/dicom_tags.h"
+#include "kernels/order.h"
 #include "node/base/digest.h"
 #include "node/base/folder.h"
 
@@ -154,22 +155,17 @@ static int check_object(struct check *c, const json_t *object, const char *path,
 	return ret;
 }
 
-static int compare_texts(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Each instance is one object: the receiver of a second one with its UID keeps either. */
 static int check_distinct(struct check *c, size_t n, struct err *err)
 {
-	qsort(c->uids, n, sizeof(c->uids[0]), compare_texts);
+	qsort(c->uids, n, sizeof(c->uids[0]), order_texts);
 	for (size_t i = 1; i < n; i++)
 		if (!strcmp(c->uids[i - 1], c->uids[i]))
 			return err_set(err, EBADMSG, "two objects of the result have the SOP Instance UID %s", c->uids[i]);
 	for (size_t i = 0; i < c->order->n_files; i++) {
 		const char *uid = c->order->files[i].sop_instance;
 
-		if (bsearch(&uid, c->uids, n, sizeof(c->uids[0]), compare_texts))
+		if (bsearch(&uid, c->uids, n, sizeof(c->uids[0]), order_texts))
 			return err_set(err, EBADMSG, "an object of the result has the SOP Instance UID %s of an image", uid);
 	}
 	return 0;

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "kernels/order.h"
 #include "node/base/digest.h"
 #include "node/base/folder.h"
 #include "node/base/log.h"
@@ -87,11 +88,6 @@ static int check_room(const struct seat_case *c, uint64_t missing, struct err *e
 		       (double)missing / 1e6, (double)left / 1e6, (double)reserve / 1e6);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool is_part_of(const char *file, const char *const *names, size_t n)
 {
 	size_t length = strlen(file), end = strlen(PART);
@@ -100,7 +96,7 @@ static bool is_part_of(const char *file, const char *const *names, size_t n)
 	if (length <= end || length >= sizeof(name) || strcmp(file + length - end, PART) != 0)
 		return false;
 	snprintf(name, sizeof(name), "%.*s", (int)(length - end), file);
-	return bsearch(&key, names, n, sizeof(names[0]), compare_names);
+	return bsearch(&key, names, n, sizeof(names[0]), order_texts);
 }
 
 /* Remove what an earlier connection of the pilot has left and this result does not have. */
@@ -114,7 +110,7 @@ static int prune_folder(const struct seat_case *c, struct err *err)
 	for (size_t i = 0; dir && i < c->n_objects; i++)
 		names[i] = pilot_case_object(c->outcome.body, i, &bytes, &digest);
 	if (dir)
-		qsort(names, c->n_objects, sizeof(names[0]), compare_names);
+		qsort(names, c->n_objects, sizeof(names[0]), order_texts);
 	while (dir && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.' && !is_part_of(entry->d_name, names, c->n_objects))
 			unlinkat(dirfd(dir), entry->d_name, 0);
