@@ -6,13 +6,12 @@
  *             assert_true(rc < 0);
  *
  * fail_end() returns true if a call did fail: the loop ends after the first f() that makes fewer than n of them. It also counts
- * open descriptors and, for FAIL_MEMORY without sanitizers, live allocations: see fail_descriptors(), fail_allocations().
+ * live allocations, for FAIL_MEMORY without sanitizers: see fail_allocations(); test_descriptors() counts open descriptors.
  *
  * Only descriptors that can be written count as close() and fclose(): nothing is lost when reading ends with an error. */
 #ifndef TOMONODE_TESTS_FAILING_CALLS_H
 #define TOMONODE_TESTS_FAILING_CALLS_H
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <sys/syscall.h>
 
@@ -47,17 +46,6 @@ static inline bool fail_end(void)
 {
 	fail.kind = FAIL_NONE;
 	return fail.failed;
-}
-
-static inline int fail_descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static bool fail_is_written(int fd)

@@ -3,6 +3,8 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* the flags of nftw() */
 #endif
+#include <dirent.h>
+#include <dlfcn.h>
 #include <ftw.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -281,7 +283,20 @@ static struct {
 	struct CMUnitTest tests[MAX_TESTS];
 	const struct test_row *rows[MAX_TESTS];
 	size_t n, begun;
+	int open; /* descriptors before the test */
 } chosen;
+
+int test_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
 
 static int begin_test(void **state)
 {
@@ -290,15 +305,21 @@ static int begin_test(void **state)
 	if (chosen.begun == 1)
 		taken.kept = taken.n;
 	test_block_end(&taken.kept);
+	chosen.open = test_descriptors();
 	return row->setup ? row->setup(state) : 0;
 }
 
 static int end_test(void **state)
 {
 	const struct test_row *row = chosen.rows[chosen.begun - 1];
-	int rc = row->teardown ? row->teardown(state) : 0;
+	int rc = row->teardown ? row->teardown(state) : 0, open;
 
 	test_block_end(&taken.kept);
+	open = test_descriptors();
+	if (rc == 0 && open > chosen.open && !dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) { /* which keeps some for ever */
+		print_error("%s leaves %d descriptors open\n", row->name, open - chosen.open);
+		return -1;
+	}
 	return rc;
 }
 

@@ -54,6 +54,9 @@ int test_tier(void);
 size_t test_count(size_t n, size_t few);
 size_t test_nth(size_t k, size_t n, size_t few);
 
+/* The number of open descriptors, to compare. A test that leaves more than it found fails. */
+int test_descriptors(void);
+
 /* The seed of random tests. The program prints it. */
 unsigned test_seed(void);
 

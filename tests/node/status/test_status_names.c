@@ -61,12 +61,12 @@ TEST(names_of_all_jobs, .setup = setup, .teardown = teardown)
 	status_names_begin(&names);
 	add_jobs(t, &s, 20);
 	assert_int_equal(status_names_unread(&names, &s), 20);
-	descriptors = fail_descriptors();
+	descriptors = test_descriptors();
 	while (status_names_unread(&names, &s) > 0) { /* the process dies once: the other names are asked for again */
 		status_names_request(&names, &s);
 		status_names_request(&names, &s); /* nothing happens while it runs */
 		receive_all(&names);
-		assert_int_equal(fail_descriptors(), descriptors);
+		assert_int_equal(test_descriptors(), descriptors);
 		assert_true(asked++ < 20);
 	}
 	for (size_t i = 0; i < s.jobs.n; i++) {
@@ -222,7 +222,7 @@ TEST(many_look_ups, .setup = setup, .teardown = teardown)
 	int descriptors;
 
 	add_jobs(t, &s, 1);
-	descriptors = fail_descriptors();
+	descriptors = test_descriptors();
 	for (int i = 0; i < 10; i++) {
 		struct status_names names;
 
@@ -232,7 +232,7 @@ TEST(many_look_ups, .setup = setup, .teardown = teardown)
 		if (i % 2) /* the page ends while the process runs */
 			receive_all(&names);
 		status_names_end(&names);
-		assert_int_equal(fail_descriptors(), descriptors);
+		assert_int_equal(test_descriptors(), descriptors);
 	}
 }
 

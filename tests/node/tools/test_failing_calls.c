@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What writes a file tells when any of its calls fails, and leaves the old file or the new one; what reads and writes gives back
  * descriptors and memory, whichever call fails. */
+#include <dirent.h>
+
 #include "tests/failing_calls.h"
 
 #include "dicom/core/dataset.h"
@@ -320,7 +322,7 @@ static void let_calls_fail(const struct work *w, enum fail_kind kind)
 	run_well(w);
 	before = content_of_folder();
 	do {
-		int descriptors = fail_descriptors(), rc;
+		int descriptors = test_descriptors(), rc;
 		struct err err = {0};
 		bool failed;
 
@@ -332,7 +334,7 @@ static void let_calls_fail(const struct work *w, enum fail_kind kind)
 				 rc);
 		if (rc < 0 && !err.msg[0])
 			fail_msg("%s: no sentence", w->name);
-		if (fail_descriptors() != descriptors)
+		if (test_descriptors() != descriptors)
 			fail_msg("%s: after call %d of kind %d a descriptor is left open", w->name, n, kind);
 		after = content_of_folder();
 		if (strstr(after, ".part\n") && !w->random)
@@ -384,7 +386,7 @@ TEST(memory_and_descriptors)
 		run_well(&works[i]); /* what is kept for the next time is made */
 		run_well(&works[i]);
 		while (failed && n < few) {
-			int descriptors = fail_descriptors();
+			int descriptors = test_descriptors();
 			long live = fail_allocations();
 			struct err err = {0};
 
@@ -394,7 +396,7 @@ TEST(memory_and_descriptors)
 			if (fail_allocations() > live && !works[i].dcmtk)
 				fail_msg("%s: after allocation %d failed, %ld more are left", works[i].name, n,
 					 fail_allocations() - live);
-			if (fail_descriptors() != descriptors)
+			if (test_descriptors() != descriptors)
 				fail_msg("%s: after allocation %d failed, a descriptor is left open", works[i].name, n);
 			if (!works[i].reads)
 				run_well(&works[i]);
