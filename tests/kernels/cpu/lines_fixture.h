@@ -84,16 +84,17 @@ static inline void set_up(struct fixture *f, const struct setup *s, struct devic
 	f->pixels = (size_t)s->n[0] * (size_t)s->n[1];
 }
 
-static inline struct projection *create(struct fixture *f, enum projection_model model)
+static inline struct projection *create_for(struct fixture *f, enum projection_model model, bool sweeps)
 {
-	struct projection_spec spec = {.model = model,
-				       .scan = &f->scan,
-				       .n_views = VIEWS,
-				       .grid = &f->grid,
-				       .sampling = f->sampling,
-				       .sweeps = model != PROJECTION_EXACT};
+	struct projection_spec spec = {
+		.model = model, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid, .sampling = f->sampling, .sweeps = sweeps};
 
 	return fixture_projection(f->dev, &spec);
+}
+
+static inline struct projection *create(struct fixture *f, enum projection_model model)
+{
+	return create_for(f, model, model != PROJECTION_EXACT);
 }
 
 static inline size_t voxel(const struct fixture *f, size_t pixel, int u)
