@@ -133,8 +133,13 @@ TEST(views_and_beams)
 	assert_error(tn_scan_views(&v, &s, &last), (struct err *)&last, EINVAL, "view 0");
 	view[10] = NAN;
 	assert_error(tn_scan_views(&v, &s, &last), (struct err *)&last, EINVAL, "number 10 of view 0");
+	view[10] = 2, v.n_u = 1;
+	assert_int_equal(tn_scan_views(&v, &s, &last), 0);
+	tn_scan_free(s);
 	v.n_u = 0;
 	assert_error(tn_scan_views(&v, &s, &last), (struct err *)&last, EINVAL, "0 x 44");
+	v.n_u = 30, v.n_v = 0;
+	assert_error(tn_scan_views(&v, &s, &last), (struct err *)&last, EINVAL, "30 x 0");
 	assert_error(tn_scan_parallel(&p, &s, &last), (struct err *)&last, EINVAL, "angle 1");
 	p.angle = NULL, p.bin = -1;
 	assert_error(tn_scan_parallel(&p, &s, &last), (struct err *)&last, EINVAL, "-1 mm");
