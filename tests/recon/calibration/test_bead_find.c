@@ -91,6 +91,41 @@ TEST(noisy)
 	compare(2.0, 5000, 0.12);
 }
 
+/* As near to the left side of a picture as to the right one, and as high: parts around a bead, and their mirror images. */
+TEST(either_side)
+{
+	enum { WIDE = 120, HIGH = 80, MOST = 40 };
+	static float part[2][WIDE * HIGH];
+	double at[BEADS][2];
+	int found = 0;
+
+	make_view(1, 0, at);
+	for (int left = 5; left < MOST; left++) { /* bins from the side to the bead */
+		TEST_BLOCK;
+		double height[2] = {0};
+
+		for (int i = 0; i < WIDE * HIGH; i++) {
+			int u = (int)lround(at[3][0]) - left + i % WIDE, v = (int)lround(at[3][1]) - HIGH / 2 + i / WIDE;
+
+			part[0][i] = part[1][i / WIDE * WIDE + WIDE - 1 - i % WIDE] = line[v * N_U + u];
+		}
+		for (int side = 0; side < 2; side++) {
+			struct bead_picture picture = {WIDE, HIGH, part[side]};
+			struct bead_spot *spots;
+			size_t n;
+
+			if (bead_find(&picture, 10, &spots, &n, NULL) < 0)
+				continue;
+			test_later(free, spots);
+			height[side] = spots[0].height;
+			assert_int_equal(n, 1);
+		}
+		assert_near(height[0], height[1], 1e-5);
+		found += height[0] > 0;
+	}
+	assert_in_range(found, 1, MOST - 10); /* too near to the side it is not found */
+}
+
 /* Spots next to bins without data are dropped, the others stay. */
 TEST(no_data)
 {

@@ -96,6 +96,30 @@ TEST(fill)
 	}
 }
 
+/* Where the breast is too narrow for a profile, the nearest one is taken: the tip of a long breast is filled, too. */
+TEST(a_part_without_profiles)
+{
+	struct grid g = {{330, 230, 1}, {0.5, 0.5, 1}, {0, 0, 0}};
+	size_t n = (size_t)g.n[0] * (size_t)g.n[1];
+	float *image = take_memory(n * sizeof(*image)), *filled = take_memory(n * sizeof(*filled));
+	struct rim_fill_report r;
+
+	for (size_t i = 0; i < n; i++) {
+		double x = 0.5 * (double)(i % (size_t)g.n[0] + 0.5), y = 0.5 * (double)(i / (size_t)g.n[0]) + 0.25 - 57.5;
+		double depth = fmax(54 - hypot(x, y), fmin(12 - fabs(y), 160 - x));
+
+		image[i] = depth > 0 ? (float)(LEVEL * part_of(depth)) : 0;
+	}
+	memcpy(filled, image, n * sizeof(*filled));
+	assert_int_equal(rim_fill(&g, filled, &r, NULL), 0);
+	if (!r.used || r.sectors < 9 || r.sectors >= 60)
+		fail_msg("%d sectors, level %g, %s", r.sectors, r.level, r.reason);
+	for (size_t i = 0; i < n; i++)
+		assert_true(isfinite(filled[i]));
+	for (size_t x = 120; x < 300; x += 20) /* in the middle of the narrow part, 12 mm deep */
+		assert_true(filled[115 * (size_t)g.n[0] + x] > image[115 * (size_t)g.n[0] + x] + 0.1f);
+}
+
 /* Without skin or breast nothing is changed, and the report says why. */
 TEST(not_filled)
 {
