@@ -358,8 +358,8 @@ TEST(test_headers_agree, .teardown = clean)
 	}
 }
 
-/* Save a file for --like with the nuclide's code, or its half-life; NULL: without. */
-static void save_like(const char *meaning, const char *half_life)
+/* Save a file for --like, with a tracer, the nuclide's code, or its half-life; NULL: without. */
+static void save_like(bool tracer, const char *meaning, const char *half_life)
 {
 	struct err err = {0};
 	struct dicom_file *file;
@@ -368,13 +368,15 @@ static void save_like(const char *meaning, const char *half_life)
 	assert_int_equal(dicom_new(CLASS_PET, "1.2.3.4", &file, &err), 0);
 	root.item = dicom_root(file);
 	item_put_text(&root, TAG_STUDY_INSTANCE_UID, "1.2.3");
-	f = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
-	item_put_text(&f, TAG_RADIONUCLIDE_TOTAL_DOSE, "2.01e8");
-	if (meaning)
-		item_put_code(&f, DICOM_TAG(0x0054, 0x0300), "1", "SCT", meaning);
-	if (half_life)
-		item_put_text(&f, TAG_RADIONUCLIDE_HALF_LIFE, half_life);
-	item_end(&root, &f);
+	if (tracer) {
+		f = item_begin(&root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE);
+		item_put_text(&f, TAG_RADIONUCLIDE_TOTAL_DOSE, "2.01e8");
+		if (meaning)
+			item_put_code(&f, DICOM_TAG(0x0054, 0x0300), "1", "SCT", meaning);
+		if (half_life)
+			item_put_text(&f, TAG_RADIONUCLIDE_HALF_LIFE, half_life);
+		item_end(&root, &f);
+	}
 	assert_int_equal(root.rc, 0);
 	assert_int_equal(dicom_write(in_folder("like"), file, &err), 0);
 	dicom_close(file);
@@ -389,7 +391,8 @@ TEST(test_like_tracer, .teardown = clean)
 		const char *meaning, *half_life, *nuclide; /* nuclide: of the object; NULL: refused */
 		double result;
 	} cases[] = {
-		{NULL, NULL, "^11^Carbon", 20.364 * 60},
+		{NULL, NULL, "^11^Carbon", 20.364 * 60}, /* a tracer without a nuclide */
+		{NULL, NULL, "^11^Carbon", 20.364 * 60}, /* without a tracer */
 		{"^11^Carbon", NULL, "^11^Carbon", 20.364 * 60},
 		{NULL, "1224", "^11^Carbon", 1224},
 		{"^15^Oxygen", NULL, NULL, 0},
@@ -404,7 +407,7 @@ TEST(test_like_tracer, .teardown = clean)
 		int rc;
 
 		save_pair("a.hs", "a.s", carbon);
-		save_like(cases[i].meaning, cases[i].half_life);
+		save_like(i != 1, cases[i].meaning, cases[i].half_life);
 		rc = import_one("like", (char *[]){NULL}, &file, &facts, &err);
 		if (!cases[i].nuclide) {
 			assert_error(rc, &err, EBADMSG, "the header's half-life is 1221.84 s, that of --like 122.24 s");
