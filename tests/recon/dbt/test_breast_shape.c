@@ -204,7 +204,7 @@ TEST(no_shape)
 		{"of air", 1, {{SHAPE_BOX, ROLE_BODY, {0, 0, middle}, {1000, 1000, 25}, MU}}},
 		{"tissue covers", 1, {{SHAPE_BOX, ROLE_BODY, {5, 0, middle}, {5, 5, 5}, MU}}},
 		{"chest wall", 1, {{SHAPE_ELLIPSOID, ROLE_BODY, {70, 0, middle}, {30, 30, 24}, MU}}},
-		{"sectors", 1, {{SHAPE_BOX, ROLE_BODY, {0, 0, middle}, {8, 40, 25}, MU}}},
+		{"found in 8 of", 1, {{SHAPE_ELLIPSOID, ROLE_BODY, {0, 0, middle}, {24, 30, 25}, MU}}},
 		{"deviate", 2, {body(0, 0.25), inner}}, /* a shell */
 	};
 
