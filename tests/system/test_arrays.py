@@ -112,7 +112,7 @@ def difference(image, values, steps=1.0):
     return min(np.nanmax(np.abs(np.flip(image, [k for k in range(3) if flips >> k & 1]) - values) / steps) for flips in range(8))
 
 
-@pytest.mark.parametrize("kind", [kind if kind in ("dbt", "pet-tof", "list-randoms", "parallel") else
+@pytest.mark.parametrize("kind", [kind if kind in ("dbt", "pet-tof", "list-randoms", "parallel-hu") else
                                   pytest.param(kind, marks=pytest.mark.tier2("one of each form of data is in tier 1"))
                                   for kind in KINDS])
 def test_the_library_makes_the_image_of_the_program(folder, monkeypatch, tn, exam_of, kind):
