@@ -8,7 +8,9 @@
 
 #include "node/base/digest.h"
 #include "node/base/folder.h"
+#include "node/cluster/pilot_case.h"
 #include "node/worker/case_run.h"
+#include "node/worker/detached_case.h"
 #include "tests/node/sinogram/sinogram_fixture.h"
 
 #define FILES_MAX 16
@@ -115,7 +117,18 @@ static struct case_outcome run_with(struct case_order *order, const char *protoc
 	return outcome;
 }
 
-/* Remove all members that are times. */
+/* None is negative or longer than a test. value: s, or an object of them. */
+static void check_times(const char *name, const json_t *value)
+{
+	json_t *member;
+	const char *key;
+
+	if (!(json_number_value(value) > -1e-3 && json_number_value(value) < 600)) /* a difference of differences */
+		fail_msg("%s: %g", name, json_number_value(value));
+	json_object_foreach((json_t *)value, key, member) check_times(key, member);
+}
+
+/* Check and remove all members that are times. */
 static void mask_times(json_t *value)
 {
 	const char *key;
@@ -125,10 +138,12 @@ static void mask_times(json_t *value)
 
 	json_object_foreach_safe(value, next, key, member)
 	{
-		if (!strncmp(key, "seconds", 7))
+		if (!strncmp(key, "seconds", 7)) {
+			check_times(key, member);
 			json_object_del(value, key);
-		else
+		} else {
 			mask_times(member);
+		}
 	}
 	json_array_foreach(value, i, member)
 	{
@@ -394,6 +409,48 @@ TEST(test_errors)
 	free(result(&order, "pet-a", true, &kept));
 	must_fail(&order, "frames", &kept, ENOTSUP, "cannot be divided");
 	case_order_clear(&order);
+}
+
+/* A pilot's case: what ends it before it has a result is no outcome, so that another pilot gets it; everything else is one. */
+TEST(test_of_a_pilot)
+{
+	const struct monitor stopped = {.cancelled = cancelled};
+	const struct device_ops *ops = dev->ops;
+	struct device_ops broken = *ops;
+	struct pilot_case c = {.config = (char *)conf_text};
+	struct err err = {0};
+	char root[64];
+
+	broken.alloc = fail_alloc;
+	test_folder(root, sizeof(root));
+	fixture_write_mg(&(struct fixture_mg){.n = N_VIEWS});
+	assert_int_equal(symlink(from, test_path(root, "instances")) | mkdir(test_path(root, "work"), 0700), 0);
+	c.order = order_of_files();
+	c.order.place.number = 1;
+	for (size_t i = 0; i < c.order.n_files; i++) {
+		char name[140];
+
+		snprintf(name, sizeof(name), "instances/%s", c.order.files[i].file);
+		snprintf(c.order.files[i].file, sizeof(c.order.files[i].file), "%.40s", name);
+	}
+	for (int way = 0; way < 4; way++) { /* cancelled, a broken device, an error, a result */
+		static const int code[] = {ECANCELED, EHWPOISON, 0, 0};
+		json_t *body;
+		int rc;
+
+		mkdir(test_path(root, "work/7-1"), 0700);
+		strcpy(c.order.protocol, way == 2 ? "strict" : "osem");
+		body = pilot_case_encode(&c);
+		assert_int_equal(json_dump_file(body, test_path(root, "work/7-1.order"), 0), 0);
+		json_decref(body);
+		dev->ops = way == 1 ? &broken : ops;
+		rc = detached_case_run(root, 7, 1, dev, NULL, way == 0 ? &stopped : NULL, &err);
+		if (rc != -code[way])
+			fail_msg("way %d: %d \"%s\"", way, rc, err.msg);
+		dev->ops = ops;
+		assert_int_equal(access(test_path(root, "work/7-1.outcome"), F_OK), code[way] ? -1 : 0);
+	}
+	case_order_clear(&c.order);
 }
 
 /* ---- memory ---- */
