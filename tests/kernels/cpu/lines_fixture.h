@@ -84,10 +84,15 @@ static inline void set_up(struct fixture *f, const struct setup *s, struct devic
 	f->pixels = (size_t)s->n[0] * (size_t)s->n[1];
 }
 
+static inline struct projection_spec spec_for(const struct fixture *f, enum projection_model model, bool sweeps)
+{
+	return (struct projection_spec){
+		.model = model, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid, .sampling = f->sampling, .sweeps = sweeps};
+}
+
 static inline struct projection *create_for(struct fixture *f, enum projection_model model, bool sweeps)
 {
-	struct projection_spec spec = {
-		.model = model, .scan = &f->scan, .n_views = VIEWS, .grid = &f->grid, .sampling = f->sampling, .sweeps = sweeps};
+	struct projection_spec spec = spec_for(f, model, sweeps);
 
 	return fixture_projection(f->dev, &spec);
 }

@@ -287,6 +287,25 @@ TEST(test_models)
 	everywhere(check_models);
 }
 
+/* What a plan counts: of each further view more, and without a table less than with one. */
+TEST(test_memory)
+{
+	for (size_t i = 0; i < N_SETUPS * 2; i++) {
+		struct fixture *f = take_zeros(1, sizeof(*f));
+		enum projection_model model = models[i % 2];
+		struct projection_spec all, one;
+
+		set_up(f, &setups[i / 2], fixture_device(FIXTURE_CPU, 3));
+		all = one = spec_for(f, model, false);
+		one.n_views = 1;
+		if (f->v->projection_bytes(f->dev, &one) >= f->v->projection_bytes(f->dev, &all))
+			fail_msg("%s: one view needs as much as all", f->setup->name);
+		one = spec_for(f, model, true);
+		if (f->scan.n_u == 1 && f->v->projection_bytes(f->dev, &one) <= f->v->projection_bytes(f->dev, &all))
+			fail_msg("%s: a table needs nothing", f->setup->name);
+	}
+}
+
 /* Steps much smaller than a pixel, and larger: points between the same centres, and pixels between two points. */
 static void check_samplings(struct fixture *f)
 {
