@@ -502,6 +502,12 @@ TEST(test_doubts)
 		   &f);
 	assert_non_null(strstr(f.notes, "taken to be on a cylinder"));
 	interfile_clear(&f);
+	assert_done(complete(WITH({"Number of detectors per ring := 16\n", ""}), &f, &err), &err);
+	assert_non_null(strstr(f.notes, "no Number of detectors per ring: each view is taken as one angle"));
+	interfile_clear(&f);
+	assert_done(complete(WITH({"", ""}), &f, &err), &err);
+	assert_null(strstr(f.notes, "each view is taken"));
+	interfile_clear(&f);
 	assert_error(parse(WITH({"end scanner", "Scanner geometry (BlocksOnCylindrical/Cylindrical) := Generic\nend scanner"}),
 			   &f, &err),
 		     &err, ENOTSUP, "crystal map");

@@ -290,7 +290,8 @@ def test_raw_data_of_an_mmr(folder, failures):
     plane, view = rng.integers(20, 44, n), rng.integers(0, mmr.VIEWS // 2, n) * 2 + 1
     view = np.where((view == 63) | (view == 189), view + 2, view)                      # nor at 45
     bin_ = mmr.BINS // 2 + 2 * rng.integers(-8, 9, n)
-    words = [mmr.time_mark(100), *(mmr.event(int(p), int(v), int(b)) for p, v, b in zip(plane, view, bin_)),
+    words = [mmr.event(int(p), int(v), int(b)) for p, v, b in zip(plane, view, bin_)]
+    words = [mmr.time_mark(100), *words[:4000], *[mmr.time_mark(100)] * 2**16, *words[4000:],  # 2^16: more than one piece
              *(mmr.event(3, 5, 172, False) for _ in range(9)), mmr.time_mark(20100)]
     crystals = ((view + ((bin_ - 172) >> 1)) % mmr.CRYSTALS,
                 (view - ((bin_ - 171) >> 1) + mmr.CRYSTALS // 2) % mmr.CRYSTALS)
