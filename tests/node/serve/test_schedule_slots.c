@@ -188,6 +188,31 @@ TEST(only_its_pilot_returns, .setup = setup, .teardown = teardown)
 	close_pair(a);
 }
 
+/* Slurm wants its nodes back: only the seat of that pilot, while it has no case, is told to end, and once. */
+TEST(an_idle_pilot_ends, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	struct worker_message said = {.kind = WORKER_READY, .number = 1, .text = "cpu", .pilot = "d1"}, reply;
+	int a[2];
+
+	t->config->cluster.port = 1;
+	slots_seats(&t->s.slots, true, t->s.clock);
+	add_worker(t, 0, a);
+	assert_int_equal(worker_ipc_receive(t->s.processes.list[0].ipc_fd, &reply, false), 1); /* READY of no pilot */
+	t->s.processes.list[0].seat = true;
+	assert_false(schedule_end_pilot(&t->s, "d1")); /* not there yet */
+	assert_true(worker_ipc_send_message(a[1], &said, true));
+	schedule_read_workers(&t->s, NOW);
+	assert_false(schedule_end_pilot(&t->s, "d2"));
+	assert_int_equal(worker_ipc_receive(a[1], &reply, false), 0);
+	assert_true(schedule_end_pilot(&t->s, "d1"));
+	assert_int_equal(worker_ipc_receive(a[1], &reply, false), 1);
+	assert_int_equal(reply.kind, WORKER_END);
+	assert_int_equal(t->s.slots.list[0].state, SLOT_ENDING);
+	assert_false(schedule_end_pilot(&t->s, "d1"));
+	close_pair(a);
+}
+
 /* A slot is free again although nothing can be written. */
 TEST(slot_without_a_journal, .setup = setup, .teardown = teardown)
 {
