@@ -9,11 +9,13 @@ import sys
 
 CORPUS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus")
 BYTE = {"ElementType": "MET_UCHAR"}
-# In place of what follows the header: the elements of `float`, then materials.
-ELEMENTS = "\0\1\2\3\4\0\1\2====\n"
+# What follows the header: the elements of `float`, then materials.
+VOXELS = "\0\1\2\3\4\0\1\2"
+ELEMENTS = VOXELS + "====\n"
 
 # target: what is between key and value, then by the name of each seed: the one it is made from, its other values (None: without the
-# key; new ones go before the last line of the header), and what follows the header, if it is not the same.
+# key; new ones go before the last line of the header), and what follows the header, if it is not the same, or (what, by what) is
+# replaced in it.
 SEEDS = {
     "mhd": (" = ", {
         "channels-3": ("float", {**BYTE, "ElementNumberOfChannels": "3"}),
@@ -23,6 +25,7 @@ SEEDS = {
         "half-voxels": ("float", {**BYTE, "DimSize": "2.5 2 2"}),
         "header-size-unknown": ("float", {**BYTE, "HeaderSize": "-1"}),
         "list": ("float", {**BYTE, "ElementDataFile": "LIST"}),
+        "longer-data": ("float", BYTE, (VOXELS, 9 * "\0")),
         "local": ("float", {**BYTE, "ElementDataFile": "LOCAL"}),
         "materials-bad-number": ("float", BYTE, ELEMENTS + "0 x air air\n"),
         "materials-bad-role": ("float", BYTE, ELEMENTS + "0 0 air something\n1 0.05 fat tissue\n"),
@@ -34,6 +37,7 @@ SEEDS = {
         "no-bool": ("float", {**BYTE, "CompressedData": "maybe"}),
         "no-data-file": ("float", {**BYTE, "ElementDataFile": None}),
         "no-size": ("float", {**BYTE, "DimSize": None}),
+        "not-compressed": ("float", {**BYTE, "CompressedData": "1"}, (VOXELS, "plain text")),
         "no-type": ("float", {"ElementType": None}),
         "other-folder": ("float", {**BYTE, "ElementDataFile": "../d"}),
         "pattern": ("float", {**BYTE, "ElementDataFile": "d%03d.raw 1 2 1"}),
@@ -43,6 +47,7 @@ SEEDS = {
         "text-elements": ("float", {**BYTE, "BinaryData": "False"}),
         "too-many": ("float", {**BYTE, "DimSize": "4096 4096 4096"}),
         "two-dimensions": ("float", {**BYTE, "NDims": "2", "DimSize": "2 2"}),
+        "unknown-label": ("float", BYTE, ("\4\0", "\4\t")),
     }),
     "interfile": (" := ", {
         "double": ("float", {"!number format": "long float", "!number of bytes per pixel": "8", "data offset in bytes[1]": "16",
@@ -51,13 +56,23 @@ SEEDS = {
         "no-scanner": ("float", dict.fromkeys((
             "Number of rings", "Number of detectors per ring", "Inner ring diameter (cm)", "Average depth of interaction (cm)",
             "Distance between rings (cm)", "Default bin size (cm)", "View offset (degrees)", "effective central bin size (cm)")), ""),
+        "parallel-list": ("parallel", {
+            "imagedata byte order": "BIGENDIAN", "!number format": "signed integer", "!number of bytes per pixel": "2",
+            "first angle (degrees)": None, "arc (degrees)": None, "unit": "cps", "data offset in bytes[1]": "16",
+            "angles (degrees)": "{0, -30,\n 45.5}"}),
+        "siemens": ("siemens-complete", dict.fromkeys((
+            "Inner ring diameter (cm)", "Distance between rings (cm)", "TOF timing resolution (ps)",
+            "number of detectors per ring"))),
         "tof-order": ("tof", {"TOF bin order": "{0,1,-1,2,-2}"}, "abcd"),
         "unsigned-byte": ("float", {"applied corrections": "{None}", "!number format": "unsigned integer",
                                     "!number of bytes per pixel": "1", "!matrix size [4]": "3", "!matrix size [2]": "{ 3,2,2}",
                                     "minimum ring difference per segment": "{0, 1, -1}",
                                     "maximum ring difference per segment": "{0, 1, -1}"}, ""),
     }),
-    "maps": (" := ", {"interfile-outside": ("interfile", {"name of data file": "../d"})}),
+    "maps": (" := ", {
+        "interfile-mirror": ("interfile", {}, ("\n1 0 0 0\n", "\n-1 0 0 0\n")),
+        "interfile-outside": ("interfile", {"name of data file": "../d"}),
+    }),
 }
 
 
@@ -65,15 +80,18 @@ def made_seed(base, between, changes, *behind):
     header, mark, rest = base.partition("====\n")
     lines = []
     for line in header.splitlines(True):
-        key = line.split(between)[0]
+        key = line.split(between.strip())[0].strip()
         value = changes.get(key, "")
         if key not in changes:
             lines.append(line)
         elif value is not None:
             lines.append(f"{key}{between}{value}\n")
-    known = {line.split(between)[0] for line in header.splitlines()}
+    known = {line.split(between.strip())[0].strip() for line in header.splitlines()}
     lines[-1:-1] = [f"{key}{between}{value}\n" for key, value in changes.items() if key not in known]
-    return "".join(lines) + (mark + rest if not behind else behind[0] and mark + behind[0])
+    if behind:
+        rest = rest.replace(*behind[0]) if isinstance(behind[0], tuple) else behind[0]
+        mark = rest and mark
+    return "".join(lines) + mark + rest
 
 
 def main():
