@@ -179,6 +179,11 @@ void *take_zeros(size_t n, size_t size)
 	return keep_memory(calloc(n ? n : 1, size));
 }
 
+void *take_copy(const void *thing, size_t size)
+{
+	return memcpy(take_memory(size), thing, size);
+}
+
 size_t test_taken(void)
 {
 	return taken.n;

@@ -120,6 +120,7 @@ void test_refuse(const struct test_refused *expected, const void *row, int (*fun
  * its end. */
 void *take_memory(size_t size); /* what is in it is not set */
 void *take_zeros(size_t n, size_t size);
+void *take_copy(const void *thing, size_t size);
 void test_later(void (*give_back)(void *thing), void *thing);
 #define TEST_BLOCK TEST_BLOCK_AT(__LINE__)
 #define TEST_BLOCK_AT(line) TEST_BLOCK_NAMED(line)

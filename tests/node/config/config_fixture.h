@@ -26,6 +26,9 @@ static inline int set_spool(void **state)
 	return setenv("TOMONODE_SPOOL", "/spool", 1);
 }
 
+TEST_GIVES_BACK(config_free);
+
+/* It is freed when the test ends. */
 static inline struct config *good(const char *text)
 {
 	struct problems p = {0};
@@ -36,6 +39,7 @@ static inline struct config *good(const char *text)
 		fail_msg("refused: %s", err.msg);
 	assert_int_equal(p.n, 0);
 	assert_non_null(c);
+	test_later(give_back_config_free, c);
 	return c;
 }
 

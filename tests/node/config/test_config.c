@@ -16,6 +16,7 @@ TEST(test_defaults)
 
 	setenv("TOMONODE_SPOOL", "/spool", 1);
 	assert_int_equal(config_load(NULL, NULL, NULL, &c, &err), 0);
+	test_later(give_back_config_free, c);
 	config_value_defaults(&config_sections[SECTION_NODE], &table);
 	snprintf(table.spool, sizeof(table.spool), "/spool");
 	assert_memory_equal(&table, &c->node, sizeof(table));
@@ -39,7 +40,6 @@ TEST(test_defaults)
 	f = config_profile(c, "HOLOGIC, Inc.", "Selenia Dimensions", "");
 	assert_string_equal(f->name, "hologic-dimensions");
 	assert_null(config_profile(c, "HOLOGIC, Inc.", "Lorad Selenia", ""));
-	config_free(c);
 }
 
 TEST(test_executor)
@@ -62,7 +62,6 @@ TEST(test_executor)
 		assert_int_equal(c->node.executor, all[i].executor);
 		assert_true(c->slurm.min == 0 && c->slurm.max == 4 && c->slurm.idle == 300 && c->slurm.cpus == 0);
 		assert_string_equal(c->slurm.gres, "gpu:1");
-		config_free(c);
 	}
 }
 
@@ -101,7 +100,6 @@ TEST(test_corrections)
 			assert_non_null(strstr(shown, all[i].shown));
 		else
 			assert_null(strstr(shown, "corrections"));
-		config_free(c);
 	}
 }
 
@@ -118,14 +116,13 @@ TEST(test_protocols)
 		if (!config_protocol(c, name) || (int)config_protocol(c, name)->dbt.algorithm != choice->value)
 			fail_msg("no protocol %s", name);
 	}
-	config_free(c);
 }
 
 /* One subset is all views at once, as an algorithm without subsets uses them. */
 TEST(one_subset)
 {
-	config_free(good("protocols = ( { name = \"p\"; kind = \"pet\"; algorithm = \"mlem\"; subsets = 1; },\n"
-			 "              { name = \"q\"; kind = \"dbt\"; algorithm = \"fbp\"; subsets = 1; } );\n"));
+	good("protocols = ( { name = \"p\"; kind = \"pet\"; algorithm = \"mlem\"; subsets = 1; },\n"
+	     "              { name = \"q\"; kind = \"dbt\"; algorithm = \"fbp\"; subsets = 1; } );\n");
 }
 
 /* Protocols of PET; a protocol accepts only the keys of its kind. */
@@ -142,12 +139,12 @@ TEST(steps_are_described)
 	struct err err = {0};
 
 	assert_int_equal(config_parse(text, "t.conf", NULL, NULL, &c, &err), 0);
+	test_later(give_back_config_free, c);
 	config_describe_protocol(config_protocol(c, "p"), with, sizeof(with));
 	config_describe_protocol(config_protocol(c, "q"), without, sizeof(without));
 	assert_int_equal(strncmp(with, without, strlen(without)), 0);
 	assert_string_equal(with + strlen(without),
 			    " steps=\"a 1.2 sha256=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef x=1\"");
-	config_free(c);
 }
 
 TEST(test_pet)
@@ -219,7 +216,6 @@ TEST(test_pet)
 	assert_error(config_set(&q, "matrix=128", &err), &err, EINVAL,
 		     "only protocols of kind pet or parallel have it, and 'dbt-osem' is of kind dbt");
 	assert_int_equal(config_set(&q, "kind=pet", &err), -EINVAL);
-	config_free(c);
 }
 
 /* The numbers of entries of the embedded defaults; the pointers are not valid. */
@@ -227,7 +223,6 @@ static struct config defaults(void)
 {
 	struct config *c = good(""), counts = *c;
 
-	config_free(c);
 	return counts;
 }
 
@@ -258,7 +253,6 @@ TEST(test_scanners)
 	assert_int_equal(config_scanner_named(c, "small")->scanner.rings, 8);
 	assert_null(config_scanner_named(c, "none"));
 	assert_null(config_scanner(c, "Philips", "Vereos", ""));
-	config_free(c);
 }
 
 TEST(test_overlay)
@@ -287,13 +281,11 @@ TEST(test_overlay)
 			    "own"); /* the serial number decides */
 	assert_int_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "77")->angle_sign, -1);
 	assert_string_equal(config_profile(c, "Siemens", "Mammomat INSPIRATION", "78")->name, "siemens-inspiration");
-	config_free(c);
 
 	c = good("destinations = ( { name = \"pacs\"; aet = \"ARC\"; host = \"fe80::1%eth0\"; } );"
 		 "peers = ( { name = \"link\"; host = \"fe80::%eth0/64\"; } );");
 	assert_string_equal(config_destination(c, "pacs")->host, "fe80::1%eth0");
 	assert_string_equal(c->peers[0].host, "fe80::%eth0/64");
-	config_free(c);
 	c = good("destinations = ( { name = \"archive\"; aet = \"ARC\"; host = \"10.0.0.1\"; }, { name = \"pacs\"; host = \"h\"; "
 		 "} );\n"
 		 "routes = ( { name = \"a\"; calling = \"MAMMO1\"; protocols = [ \"dbt-mlem\" ]; destinations = [ \"archive\", "
@@ -309,15 +301,12 @@ TEST(test_overlay)
 	assert_int_equal(c->routes[0].destinations.n, 2);
 	assert_string_equal(c->routes[1].destinations.name[0], "pacs");
 	assert_string_equal(c->peers[0].host, "");
-	config_free(c);
 
 	c = good("peers = (); routes = ();"); /* an empty list is a list */
 	assert_int_equal(c->n_routes, 0);
 	assert_int_equal(c->n_protocols, defaults().n_protocols);
-	config_free(c);
 	c = good("");
 	assert_int_equal(c->n_routes, KIND_COUNT); /* one for each kind */
-	config_free(c);
 }
 
 /* A written profile is read again with the same values: those of the program, and one with every kind of key. */
@@ -348,9 +337,7 @@ TEST(test_write_profile)
 		assert_int_equal(p->projections, c->profiles[i].projections);
 		assert_string_equal(p->calibration_date, c->profiles[i].calibration_date);
 		assert_true(p->calibration_rms == c->profiles[i].calibration_rms);
-		config_free(again);
 	}
-	config_free(c);
 }
 
 TEST(test_set_round_trip)
@@ -430,12 +417,10 @@ TEST(test_set_round_trip)
 	assert_non_null(strstr(text, "name=siemens-inspiration axis_height=47 source_axis=608.5 support=17"));
 	assert_null(strstr(text, "SIEMENS"));
 	assert_null(strstr(text, "detector_ratio"));
-	config_free(c);
 	c = good("profiles = ( { name = \"siemens-inspiration\"; detector_ratio = 0.285; detector_axis_y = 0.3; "
 		 "detector_axis_height = -2; } );");
 	config_describe_profile(config_profile(c, "SIEMENS", "MAMMOMAT Inspiration", ""), text, sizeof(text));
 	assert_non_null(strstr(text, "detector_ratio=0.285 detector_axis_y=0.3 detector_axis_height=-2"));
-	config_free(c);
 }
 
 TEST(test_spool_place)
@@ -446,26 +431,21 @@ TEST(test_spool_place)
 	setenv("TOMONODE_SPOOL", "/a/b", 1);
 	c = good("");
 	assert_string_equal(c->node.spool, "/a/b");
-	config_free(c);
 	c = good("node = { spool = \"/x\"; };"); /* a value in the file takes precedence */
 	assert_string_equal(c->node.spool, "/x");
-	config_free(c);
 	unsetenv("TOMONODE_SPOOL");
 	if (user == 0) {
 		c = good("");
 		assert_string_equal(c->node.spool, "/var/lib/tomonode");
-		config_free(c);
 		assert_int_equal(seteuid(65534), 0);
 	}
 	setenv("XDG_STATE_HOME", "/state", 1);
 	c = good("");
 	assert_string_equal(c->node.spool, "/state/tomonode");
-	config_free(c);
 	setenv("XDG_STATE_HOME", "relative", 1);
 	setenv("HOME", "/users/u", 1);
 	c = good("");
 	assert_string_equal(c->node.spool, "/users/u/.local/state/tomonode");
-	config_free(c);
 	assert_int_equal(seteuid(user), 0);
 }
 
@@ -481,7 +461,6 @@ TEST(test_patterns)
 	assert_null(config_profile(c, "cme", "", ""));
 	assert_null(config_profile(c, "", "", ""));
 	assert_null(config_profile(c, "[a]cm", "", ""));
-	config_free(c);
 }
 
 TESTS_SETUP(set_spool, NULL);

@@ -15,7 +15,6 @@ static int warnings(const char *text)
 	int n = 0;
 
 	config_warn(c, count, &n);
-	config_free(c);
 	return n;
 }
 
@@ -25,13 +24,10 @@ TEST(test_allow_list)
 
 	c = good("node = { bind = \"::1\"; };");
 	assert_false(c->node.require_known_peer);
-	config_free(c);
 	c = good("node = { bind = \"127.8.9.1\"; require_known_peer = true; };");
 	assert_true(c->node.require_known_peer);
-	config_free(c);
 	c = good("node = { bind = \"::\"; };");
 	assert_true(c->node.require_known_peer);
-	config_free(c);
 	assert_int_equal(warnings(""), 0);
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; require_known_peer = false; };"), 1);
 	assert_int_equal(warnings("node = { bind = \"0.0.0.0\"; };"), 1); /* nobody may send */
@@ -71,21 +67,17 @@ TEST(test_listeners)
 	assert_true(c->node.require_known_peer); /* not only loopback addresses */
 	assert_int_equal(c->node.peer_refusals, 20);
 	assert_int_equal(c->node.peer_associations, 16); /* half of 32: one peer cannot hold all */
-	config_free(c);
 	c = good("node = { bind = \"0.0.0.0\"; max_associations = 1; };");
 	assert_int_equal(c->node.peer_associations, 1);
-	config_free(c);
 	c = good("node = { plain = false; peer_associations = 0; peer_refusals = 3; tls_certificate = \"/c\"; tls_authorities = "
 		 "\"/a\"; }; listeners = ( { name = \"t\"; } );");
 	assert_int_equal(config_listeners(c, list), 1);
 	assert_string_equal(list[0].name, "t");
 	assert_int_equal(c->node.peer_refusals, 3);
 	assert_int_equal(c->node.peer_associations, 0); /* as given */
-	config_free(c);
 	c = good("");
 	assert_int_equal(c->node.peer_refusals, 0);
 	assert_int_equal(c->node.peer_associations, 0);
-	config_free(c);
 }
 
 TESTS_SETUP(set_spool, NULL);

@@ -404,13 +404,10 @@ TEST(test_destination_kinds)
 	assert_int_equal(c->destinations[0].port, 443);
 	assert_int_equal(c->destinations[0].answer_timeout, 7);
 	assert_true(c->destinations[0].tls && c->destinations[0].verify_name);
-	config_free(c);
 	c = good(WEB("url = \"http://127.0.0.1:8042/dicom-web\"; credentials = \"/t\";"));
 	assert_true(!c->destinations[0].tls && c->destinations[0].port == 8042);
-	config_free(c);
 	c = good(FOLDER("path = \"/d\";"));
 	assert_true(!c->destinations[0].host[0] && !c->destinations[0].aet[0] && !c->destinations[0].commitment);
-	config_free(c);
 }
 
 static void bad_file(const char *name, const char *part)

@@ -50,12 +50,16 @@ static inline int parse(const char *text, struct interfile *ret, struct err *err
 	return interfile_parse(text, strlen(text), ret, err);
 }
 
+TEST_GIVES_BACK(interfile_clear);
+
+/* What it holds is freed when the test ends. */
 static inline void must_parse(const char *text, struct interfile *ret)
 {
 	struct err err;
 
 	if (parse(text, ret, &err) < 0)
 		fail_msg("%s\n%s", err.msg, text);
+	test_later(give_back_interfile_clear, take_copy(ret, sizeof(*ret)));
 }
 
 /* GOOD with each first text replaced by the second. */

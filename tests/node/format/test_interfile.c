@@ -32,7 +32,6 @@ TEST(test_header)
 	assert_int_equal(interfile_bytes(&f), 6 * 4 * 3 * 4);
 	assert_int_equal(interfile_complete(&f, NULL, &err), 0);
 	assert_int_equal(michelogram_check(&f.m, &err), 0);
-	interfile_clear(&f);
 }
 
 /* Case, spaces, '!', '_', line ends, comments, order of lines, indices: nothing of it matters. */
@@ -94,9 +93,7 @@ TEST(test_spellings)
 		assert_int_equal(f.order, want.order);
 		assert_true(f.scale == 1 && f.offset == 0);
 		assert_string_equal(f.data_file, "data.s");
-		interfile_clear(&f);
 	}
-	interfile_clear(&want);
 }
 
 TEST(test_meanings)
@@ -105,28 +102,21 @@ TEST(test_meanings)
 
 	must_parse(WITH({"{arc correction}", "{None}"}), &f);
 	assert_false(f.m.arc_corrected || f.precorrected);
-	interfile_clear(&f);
 	must_parse(WITH({"applied corrections := {arc correction}\n", ""}), &f);
 	assert_false(f.m.arc_corrected || f.precorrected);
-	interfile_clear(&f);
 	must_parse(WITH({"{arc correction}", "{ Arc Correction , measured attenuation,scatter }"}), &f);
 	assert_true(f.m.arc_corrected && f.precorrected);
 	assert_string_equal(f.corrections, "measured attenuation,scatter");
-	interfile_clear(&f);
 	must_parse(WITH({"imagedata byte order := LITTLEENDIAN\n", ""}), &f);
 	assert_true(f.big_endian); /* Interfile's default */
-	interfile_clear(&f);
 	must_parse(WITH({"effective central bin size (cm) := 0.3\n", ""}), &f);
 	assert_true(fabs(f.m.scanner.bin - 4) < 1e-12); /* the scanner's own */
-	interfile_clear(&f);
 	must_parse(WITH({"offset in bytes[1] := 0", "offset in bytes[1] := 7"}, {"factor[1] := 1", "factor[1] := 0.25"}), &f);
 	assert_true(f.offset == 7 && f.scale == 0.25);
-	interfile_clear(&f);
 	must_parse(WITH({"data offset in bytes[1] := 0", "data starting block := 3"},
 			{"image scaling factor[1] := 1", "quantification units := 2.5"}),
 		   &f);
 	assert_true(f.offset == 6144 && f.scale == 2.5);
-	interfile_clear(&f);
 	must_parse(WITH({"number of time frames := 1\n",
 			 "number of time frames := 1\nimage duration (sec)[1] := 90.5\nimage relative start time (sec)[1] := 3\n"
 			 "study date (yyyy:mm:dd) := 2010:06:29\nstudy time (hh:mm:ss) := 10:20:30.5\npatient orientation := "
@@ -137,14 +127,12 @@ TEST(test_meanings)
 	assert_string_equal(f.date, "20100629");
 	assert_string_equal(f.time, "102030");
 	assert_string_equal(f.position, "HFP");
-	interfile_clear(&f);
 	must_parse(WITH({"number of time frames := 1\n",
 			 "number of time frames := 1\n%study date (yyyy:mm:dd) := 2024.02.29\nstudy date := 20240229\n"
 			 "study time := 23-59-60\n"}),
 		   &f);
 	assert_string_equal(f.date, "20240229");
 	assert_string_equal(f.time, "235960");
-	interfile_clear(&f);
 	must_parse(WITH({"number of dimensions := 4\nmatrix axis label [4] := segment\n!matrix size [4] := 2",
 			 "number of dimensions := 3"},
 			{"{ 5,1}", "5"},
@@ -152,7 +140,6 @@ TEST(test_meanings)
 			 "-1\nmaximum ring difference per segment := 1"}),
 		   &f);
 	assert_int_equal(f.m.n_segments, 1);
-	interfile_clear(&f);
 }
 
 /* What value has a bin; fits every format that is tested. */
@@ -214,7 +201,6 @@ static void check_values(enum interfile_number number, int bytes, bool big_endia
 		interfile_plane(&f, data, 4, values);
 		assert_true(values[7] == (float)-truth(4, 2, 1));
 	}
-	interfile_clear(&f);
 }
 
 TEST(test_values)
@@ -242,7 +228,6 @@ TEST(test_orders)
 	assert_int_equal(f.order, INTERFILE_BY_PLANE);
 	assert_int_equal(f.m.segments[0].n_planes, 5);
 	assert_int_equal(f.m.n_angles, 4);
-	interfile_clear(&f);
 }
 
 static struct scanner_conf bench(void)
@@ -272,7 +257,6 @@ TEST(test_complete)
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_int_equal(f.m.scanner.rings, 3);
 	assert_true(f.m.angle_offset == 1.5 && f.m.scanner.radius == 100);
-	interfile_clear(&f);
 
 	/* misspelt, they would be those of the configuration */
 	assert_int_equal(parse(WITH({"Number of rings", "Number of ring"}), &f, &err), -EBADMSG);
@@ -292,35 +276,28 @@ TEST(test_complete)
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_int_equal(f.m.scanner.rings, 3);
 	assert_true(f.m.scanner.interaction_depth == 0);
-	interfile_clear(&f);
 	must_parse(WITH({"Average depth of interaction (cm) := 0.7\n", ""}, {"Inner ring diameter (cm) := 20\n", ""}), &f);
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_true(f.m.scanner.interaction_depth == 9 && f.m.scanner.radius == 100);
-	interfile_clear(&f);
 
 	/* distances of rings in another unit */
 	must_parse(WITH({"rings (cm) := 0.654", "rings (mm) := 0.2"}), &f);
 	assert_error(interfile_complete(&f, NULL, &err), &err, EBADMSG,
 		     "Distance between rings is 0.2 mm (0.02 cm); allowed: 0.3 to 35 mm");
-	interfile_clear(&f);
 	known.scanner.ring_spacing = 6.5;
 	must_parse(GOOD, &f);
 	assert_int_equal(interfile_check_scanner(&f, &known, &err), 0);
 	known.scanner.ring_spacing = 6.2;
 	assert_int_equal(interfile_check_scanner(&f, &known, &err), -EBADMSG);
 	assert_int_equal(interfile_check_scanner(&f, NULL, &err), 0);
-	interfile_clear(&f);
 
 	/* planes that the rings do not have */
 	must_parse(WITH({"{ 5,1}", "{ 5,2}"}), &f);
 	assert_error(interfile_complete(&f, NULL, &err), &err, EBADMSG, "segment 1 has 2 planes");
-	interfile_clear(&f);
 	must_parse(WITH({"Number of rings := 3", "Number of rings := 2"}), &f);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -EBADMSG);
-	interfile_clear(&f);
 	must_parse(WITH({"{ 5,1}", "{ 6,1}"}, {"{ -1,-2}", "{ -2,-2}"}), &f); /* the direct planes would be tilted */
 	assert_error(interfile_complete(&f, NULL, &err), &err, EBADMSG, "segment 0: minimum ring difference per segment := -2");
-	interfile_clear(&f);
 }
 
 /* A file counts rings from the depth of the gantry, as STIR does: each segment has the opposite differences, and its planes are
@@ -350,7 +327,6 @@ TEST(test_first_ring)
 	assert_non_null(strstr(text, "maximum ring difference per segment := { 1,-2}"));
 	must_parse(text, &again);
 	assert_int_equal(interfile_same_rays(&f, &again, &err), 0);
-	interfile_clear(&again);
 	free(text);
 	/* with time of flight: bins from the first end of the ray to the second are k descending */
 	f.m.tof = (struct scan_tof){.n = 3, .width = 30, .sigma = 12};
@@ -363,7 +339,6 @@ TEST(test_first_ring)
 	assert_int_equal(interfile_write(&f, &text, &err), 0);
 	assert_non_null(strstr(text, "TOF bin order := { -1,0,1}"));
 	free(text);
-	interfile_clear(&f);
 	/* the segments of the configuration are those of the file, too */
 	known.span = 1;
 	known.max_difference = 1;
@@ -372,7 +347,6 @@ TEST(test_first_ring)
 		   &f);
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_true(f.m.segments[1].first == -1 && f.m.segments[2].first == 1);
-	interfile_clear(&f);
 }
 
 /* Without ring differences, the scanner's own segments must be there. */
@@ -391,7 +365,6 @@ TEST(test_differences)
 		     "lacks: minimum ring difference per segment, maximum ring difference per segment");
 	assert_int_equal(interfile_complete(&f, &known, &err), -EBADMSG); /* span 1, up to 2: 5 segments */
 	assert_non_null(strstr(err.msg, "its 2 segments are not the 5"));
-	interfile_clear(&f);
 	/* -1 .. 1 and nothing else: what GE's span 2 makes of it */
 	must_parse(WITH({"minimum ring difference per segment := { -1,-2}\nmaximum ring difference per segment := { 1,-2}\n", ""},
 			{"!matrix size [4] := 2", "!matrix size [4] := 1"}, {"{ 5,1}", "5"}),
@@ -400,7 +373,6 @@ TEST(test_differences)
 	known.max_difference = 1;
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_true(f.m.segments[0].first == -1 && f.m.segments[0].last == 1 && !f.no_differences);
-	interfile_clear(&f);
 }
 
 static const char *const DETECTORS[2] = {"{arc correction}",
@@ -443,7 +415,6 @@ TEST(test_sizes)
 		assert_int_equal(rc, cases[i].says && !note ? -EBADMSG : 0);
 		if (rc < 0 ? !strstr(err.msg, cases[i].says) : note ? !strstr(f.notes, cases[i].says + 1) : f.notes[0] != '\0')
 			fail_msg("case %zu: %s%s", i, rc < 0 ? err.msg : "", f.notes);
-		interfile_clear(&f);
 	}
 	/* one number for both bins: an old template of STIR, within a limit */
 	assert_error(complete(WITH({DETECTORS[0], DETECTORS[1]},
@@ -451,36 +422,30 @@ TEST(test_sizes)
 				   {"size (cm) := 0.4", "size (cm) := 1.5"}),
 			      &f, &err),
 		     &err, EBADMSG, "effective central bin size and Default bin size (cm) := 1.5 contradicts");
-	interfile_clear(&f);
 	assert_int_equal(complete(WITH({DETECTORS[0], DETECTORS[1]},
 				       {"effective central bin size (cm) := 0.3", "effective central bin size (cm) := 1.9"},
 				       {"size (cm) := 0.4", "size (cm) := 1.9"}),
 				  &f, &err),
 			 0);
 	assert_non_null(strstr(f.notes, ":= 1.9 differs by 9 % from the distance"));
-	interfile_clear(&f);
 	/* the default bin of arc-corrected data need not be the distance of rays; a unit is another matter */
 	assert_int_equal(complete(WITH({DETECTORS[0], DETECTORS[1]}, {"effective central bin size (cm) := 0.3\n", ""},
 				       {"size (cm) := 0.4", "size (cm) := 1"}),
 				  &f, &err),
 			 0);
 	assert_non_null(strstr(f.notes, "Default bin size (cm) := 1 differs by 52 % from the distance"));
-	interfile_clear(&f);
 	assert_error(complete(WITH({"size (cm) := 0.4", "size (mm) := 0.4"}), &f, &err), &err, EBADMSG,
 		     "effective central bin size (cm) := 0.3 contradicts Default bin size (mm) := 0.4");
-	interfile_clear(&f);
 	/* without the default bin: 107 mm sin(pi / 160) = 2.1 mm */
 	assert_error(complete(WITH({"detectors per ring := 16", "detectors per ring := 160"},
 				   {"bin size (cm) := 0.3", "bin size (mm) := 0.3"},
 				   {"Default bin size (cm) := 0.4", "Default bin size (mm) := 0.4"}),
 			      &f, &err),
 		     &err, EBADMSG, "effective central bin size (mm) := 0.3 contradicts the distance of neighbouring rays");
-	interfile_clear(&f);
 	/* only the bins that no ray through the rings has */
 	assert_error(complete(WITH({"(cm) := 20", "(cm) := 0.2"}, {"of interaction (cm) := 0.7", "of interaction (cm) := 0"}), &f,
 			      &err),
 		     &err, EBADMSG, "reaches to 0.3 cm from the middle, beyond the detectors at 0.1 cm");
-	interfile_clear(&f);
 }
 
 /* What is not a cylinder, or not PET. */
@@ -491,23 +456,18 @@ TEST(test_doubts)
 
 	must_parse(WITH({"imagedata byte order := LITTLEENDIAN\n", ""}), &f);
 	assert_string_equal(f.notes, "The header has no \"imagedata byte order\": BIGENDIAN is assumed, as Interfile 3.3 does.");
-	interfile_clear(&f);
 	must_parse(WITH({"!type of data", "!imaging modality := nucmed\n!type of data"}), &f);
 	assert_non_null(strstr(f.notes, "imaging modality := nucmed, but keys of PET"));
-	interfile_clear(&f);
 	assert_error(parse(WITH({"!type of data", "!imaging modality := CT\n!type of data"}), &f, &err), &err, ENOTSUP,
 		     "line 3: !imaging modality := CT; supported: PT");
 	must_parse(WITH({"end scanner",
 			 "Scanner geometry (BlocksOnCylindrical/Cylindrical/Generic) := BlocksOnCylindrical\nend scanner"}),
 		   &f);
 	assert_non_null(strstr(f.notes, "taken to be on a cylinder"));
-	interfile_clear(&f);
 	assert_done(complete(WITH({"Number of detectors per ring := 16\n", ""}), &f, &err), &err);
 	assert_non_null(strstr(f.notes, "no Number of detectors per ring: each view is taken as one angle"));
-	interfile_clear(&f);
 	assert_done(complete(WITH({"", ""}), &f, &err), &err);
 	assert_null(strstr(f.notes, "each view is taken"));
-	interfile_clear(&f);
 	assert_error(parse(WITH({"end scanner", "Scanner geometry (BlocksOnCylindrical/Cylindrical) := Generic\nend scanner"}),
 			   &f, &err),
 		     &err, ENOTSUP, "crystal map");
@@ -523,7 +483,6 @@ TEST(test_doubts)
 		assert_int_equal(rc, wrong ? -EBADMSG : 0);
 		if (wrong && !strstr(err.msg, "segments 2 and 1 have the ring differences -2 to -2 and 1 to 2, which overlap"))
 			fail_msg("%s", err.msg);
-		interfile_clear(&f);
 	}
 }
 
@@ -553,7 +512,6 @@ TEST(test_energy)
 		if (f.energy_low != cases[i].low || f.energy_high != cases[i].high ||
 		    fabs(f.energy_resolution - cases[i].resolution) > 1e-9)
 			fail_msg("case %zu: %g to %g keV, %g %%", i, f.energy_low, f.energy_high, f.energy_resolution);
-		interfile_clear(&f);
 	}
 	assert_error(parse(WITH({"end scanner",
 				 "energy window lower level[1] := 650\nenergy window upper level[1] := 425\nend scanner"}),
@@ -594,7 +552,6 @@ TEST(test_byte_order)
 			f.order_stated = false;
 			assert_error(interfile_check_order(&f, data, &err), &err, EBADMSG,
 				     "the header has no \"imagedata byte order\"");
-			interfile_clear(&f);
 		}
 	/* impossible in both orders, or too few to tell: the reconstruction finds what is wrong */
 	must_parse(GOOD, &f);
@@ -610,7 +567,6 @@ TEST(test_byte_order)
 	assert_int_equal(interfile_check_order(&f, data, &err), 0);
 	store(data + 60, 1, INTERFILE_FLOAT, 4, true);
 	assert_int_equal(interfile_check_order(&f, data, &err), -EBADMSG);
-	interfile_clear(&f);
 }
 
 /* Floats that are declared as integers, and the reverse, in both byte orders: the number format is named, not the order alone. */
@@ -651,7 +607,6 @@ TEST(test_other_number)
 			if (integers_said == data[i].integers ? big == big_said && rc != 0
 							      : rc != -EBADMSG || !strstr(err.msg, says))
 				fail_msg("data %zu, way %d: %d, '%s' wanted: %s", i, how, rc, says, err.msg);
-			interfile_clear(&f);
 		}
 }
 
@@ -674,7 +629,6 @@ TEST(test_constant_factor)
 			if (interfile_check_order(&f, bytes, &err) != 0)
 				fail_msg("factor %g, way %d: %s", factors[i], how, err.msg);
 		}
-	interfile_clear(&f);
 }
 
 TEST(test_other_rays)
@@ -706,10 +660,8 @@ TEST(test_other_rays)
 		assert_int_equal(interfile_same_rays(&a, &b, &err), -EBADMSG);
 		if (!strstr(err.msg, cases[i].says))
 			fail_msg("\"%s\" wanted, not: %s", cases[i].says, err.msg);
-		interfile_clear(&b);
 	}
 	/* One bin more of many: still another geometry. */
-	interfile_clear(&a);
 	must_parse(WITH({"!matrix size [1] := 3", "!matrix size [1] := 20000"}, {"(cm) := 0.3", "(cm) := 0.0003"},
 			{"(cm) := 0.4", "(cm) := 0.0003"}),
 		   &a);
@@ -719,13 +671,9 @@ TEST(test_other_rays)
 	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
 	assert_int_equal(interfile_complete(&b, NULL, &err), 0);
 	assert_error(interfile_same_rays(&a, &b, &err), &err, EBADMSG, "radial bins: 20000 and 20001");
-	interfile_clear(&b);
-	interfile_clear(&a);
 	must_parse(GOOD, &a);
 	assert_int_equal(interfile_complete(&a, NULL, &err), 0);
 	must_parse(WITH({"{ 5,1}", "{ 1,5}"}, {"{ -1,-2}", "{-2,-1}"}, {"{ 1,-2}", "{-2,1}"}), &b);
 	assert_int_equal(interfile_complete(&b, NULL, &err), 0);
 	assert_error(interfile_same_rays(&a, &b, &err), &err, EBADMSG, "segment 0");
-	interfile_clear(&b);
-	interfile_clear(&a);
 }

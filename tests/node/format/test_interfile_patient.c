@@ -51,7 +51,6 @@ TEST(test_positions)
 		assert_string_equal(f.enters, cases[i].enters);
 		assert_string_equal(f.lies, cases[i].lies);
 		assert_int_equal(f.other_position, cases[i].other);
-		interfile_clear(&f);
 	}
 	must_refuse(
 		"patient orientation := feetfirst\n",
@@ -99,7 +98,6 @@ TEST(test_nuclides)
 		assert_true(t->half_life == cases[i].half_life || (isnan(t->half_life) && isnan(cases[i].half_life)));
 		assert_true(t->branching == cases[i].branching || (isnan(t->branching) && isnan(cases[i].branching)));
 		assert_string_equal(f.notes, "");
-		interfile_clear(&f);
 	}
 	must_refuse("radionuclide name[1] := F-18\nradionuclide halflife (sec)[1] := 109.77\n",
 		    "line 34: radionuclide halflife (sec)[1] := 109.77 contradicts line 33: radionuclide name[1] := F-18, whose "
@@ -136,7 +134,6 @@ TEST(test_notes)
 		assert_true(f.tracer.half_life == cases[i].half_life || (isnan(f.tracer.half_life) && isnan(cases[i].half_life)));
 		if (cases[i].note ? !strstr(f.notes, cases[i].note) : f.notes[0] != '\0')
 			fail_msg("notes: '%s'", f.notes);
-		interfile_clear(&f);
 	}
 }
 
@@ -149,7 +146,6 @@ TEST(test_dose)
 		   &f);
 	assert_string_equal(f.tracer.drug, "FDG");
 	assert_true(f.tracer.dose == 4.65e7 && isnan(f.tracer.volume));
-	interfile_clear(&f);
 	must_refuse("radiopharmaceutical := F\\DG\n", "line 33: radiopharmaceutical := F\\DG; supported: ");
 }
 

@@ -59,7 +59,6 @@ TEST(test_header)
 	assert_true(f.m.tof.n == 5 && fabs(f.m.tof.width - 143.231 * 299.792458 / 2000) < 1e-6 && f.m.tof.sigma == 0);
 	assert_int_equal(interfile_bytes(&f), 5 * 19 * 24 * 2);
 	assert_int_equal(interfile_complete(&f, NULL, &err), -ENOKEY);
-	interfile_clear(&f);
 }
 
 /* Times with their offset from UTC, in the key. The injection is used if it is on the clock of the study. */
@@ -137,7 +136,6 @@ TEST(test_forms)
 		must_parse(swap(cases[i].from, cases[i].to), &f);
 		if (!f.siemens || michelogram_planes(&f.m) != 19 || f.randoms != 4560 || f.m.tof.n != 5)
 			fail_msg("case %zu", i);
-		interfile_clear(&f);
 	}
 }
 
@@ -162,7 +160,6 @@ TEST(test_order)
 			for (size_t b = 0; b < 24; b++)
 				assert_true(plane[b] == (float)((i * 19 + stored) * 24 + b));
 		}
-	interfile_clear(&f);
 }
 
 TEST(test_variants)
@@ -185,11 +182,9 @@ TEST(test_variants)
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
 		must_parse(swap(same[i][0], same[i][1]), &f);
 		assert_true(f.m.tof.n == 5 && michelogram_planes(&f.m) == 19 && f.m.arc_corrected && f.m.scanner.rings == 5);
-		interfile_clear(&f);
 	}
 	must_parse(swap("applied corrections:={radial arc-correction}\n", ""), &f);
 	assert_false(f.m.arc_corrected);
-	interfile_clear(&f);
 }
 
 /* The segment tables of scanners. */
@@ -224,7 +219,6 @@ TEST(test_scanners)
 		assert_int_equal(michelogram_planes(&f.m), scanners[i].planes);
 		assert_int_equal(f.m.segments[scanners[i].segments - 1].first, -scanners[i].largest);
 		assert_int_equal(f.m.segments[scanners[i].segments - 2].last, scanners[i].largest);
-		interfile_clear(&f);
 	}
 }
 

@@ -51,7 +51,6 @@ TEST(test_keys)
 		interfile_shape(&f, &planes, &values);
 		assert_true(planes == 5 * 6 && values == 12);
 		assert_int_equal(interfile_bytes(&f), 5 * 6 * 12 * 4);
-		interfile_clear(&f);
 	}
 }
 
@@ -62,7 +61,6 @@ TEST(test_none)
 
 	must_parse(WITH({"number of dimensions := 4\n", "number of dimensions := 4\n" KEYS}), &f);
 	assert_int_equal(f.m.tof.n, 0);
-	interfile_clear(&f);
 }
 
 /* Check where an event is stored whose photon arrives `later` ps later at the second end than at the first: stored bin i. */
@@ -103,19 +101,16 @@ TEST(test_positions)
 	fill(values, 5, 6);
 	for (int k = -2; k <= 2; k++)
 		check_bin(&f, values, (size_t)(k + 2), 300 * k);
-	interfile_clear(&f);
 	must_parse(tof_header(KEYS, KEYS "TOF bin order := {0, 1, -1, 2, -2}\n"), &f);
 	f.order = INTERFILE_BY_PLANE;
 	for (size_t i = 0; i < 5; i++)
 		check_bin(&f, values, i, 300 * listed[i]);
-	interfile_clear(&f);
 	must_parse(tof_header("[5] := 5\nTOF mashing factor := 2\nMaximum number of (unmashed) TOF time bins := 10",
 			      "[5] := 4\nTOF mashing factor := 2\nMaximum number of (unmashed) TOF time bins := 8"),
 		   &f);
 	f.order = INTERFILE_BY_PLANE;
 	for (int k = -2; k <= 1; k++)
 		check_bin(&f, values, (size_t)(k + 2), 300 * (k + 0.5));
-	interfile_clear(&f);
 }
 
 /* By view within a segment, behind an offset. */
@@ -134,7 +129,6 @@ TEST(test_views)
 	/* plane 5, the only one of its segment */
 	interfile_plane(&f, (const uint8_t *)values, 1 * 6 + 5, plane);
 	assert_true(plane[2 * 3 + 2] == 3 * 72 + 60 + 2 * 3 + 2);
-	interfile_clear(&f);
 }
 
 TEST(test_write)
@@ -160,8 +154,6 @@ TEST(test_write)
 		for (int k = 0; i == 1 && k < 5; k++)
 			assert_int_equal(again.tof_bin[k], f.tof_bin[k]);
 		free(text);
-		interfile_clear(&again);
-		interfile_clear(&f);
 	}
 }
 
@@ -185,8 +177,6 @@ TEST(test_write_incomplete)
 	assert_true(again.m.tof.n == 5 && again.m.tof.width == 0 && again.m.tof.sigma == 0);
 	assert_int_equal(again.m.segments[1].first, 2);
 	free(text);
-	interfile_clear(&again);
-	interfile_clear(&f);
 }
 
 TEST(test_complete)
@@ -202,16 +192,13 @@ TEST(test_complete)
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_true(fabs(f.m.tof.width - 300 * MM_PER_PS) < 1e-6); /* 20 bins mashed to 5 */
 	assert_true(fabs(f.m.tof.sigma - 200 * MM_PER_PS / (2 * sqrt(2 * log(2)))) < 1e-6);
-	interfile_clear(&f);
 	must_parse(tof_header(KEYS, "Size of timing bin (ps) := 250\n"), &f);
 	assert_error(interfile_complete(&f, NULL, &err), &err, ENOKEY, "the header lacks: TOF timing resolution");
 	assert_int_equal(interfile_complete(&f, &known, &err), 0);
 	assert_true(fabs(f.m.tof.width - 250 * MM_PER_PS) < 1e-6); /* the header has precedence */
-	interfile_clear(&f);
 	must_parse(tof_header(KEYS, ""), &f);
 	known.tof_bins = 19;
 	assert_error(interfile_complete(&f, &known, &err), &err, EBADMSG, "5 TOF bins; scanner 'bench' has 19");
-	interfile_clear(&f);
 }
 
 TEST(test_refused)
@@ -267,7 +254,6 @@ TEST(test_refused)
 		   &f);
 	assert_error(interfile_complete(&f, NULL, &err), &err, EBADMSG,
 		     "27 TOF bins of 88.998 ps (\"Size of unmashed TOF time bins (ps)\"");
-	interfile_clear(&f);
 }
 
 TEST(test_other_bins)
@@ -289,7 +275,5 @@ TEST(test_other_bins)
 		assert_int_equal(interfile_same_tof(&a, &b, &err), -EBADMSG);
 		if (!strstr(err.msg, cases[i].says))
 			fail_msg("\"%s\" expected, not: %s", cases[i].says, err.msg);
-		interfile_clear(&b);
 	}
-	interfile_clear(&a);
 }

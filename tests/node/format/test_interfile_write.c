@@ -27,6 +27,7 @@ TEST(test_write)
 	char *text = NULL;
 
 	assert_int_equal(michelogram_segments(24, 2, 23, &f.m.segments, &f.m.n_segments, &err), 0);
+	test_later(free, f.m.segments);
 	assert_int_equal(michelogram_planes(&f.m), 553);
 	assert_int_equal(interfile_bytes(&f), (uint64_t)553 * 280 * 329 * 2);
 	assert_done(interfile_write(&f, &text, &err), &err);
@@ -42,11 +43,9 @@ TEST(test_write)
 	assert_string_equal(again.date, "20260629");
 	assert_string_equal(again.time, "081500");
 	assert_string_equal(again.position, "FFDR");
-	interfile_clear(&again);
 	free(text);
 	snprintf(f.data_file, sizeof(f.data_file), "a\n!END OF INTERFILE :=");
 	assert_true(interfile_write(&f, &text, &err) < 0); /* would come back as something else */
-	interfile_clear(&f);
 }
 
 TEST(test_image)
@@ -319,7 +318,5 @@ TEST(test_central_bin)
 	assert_int_equal(interfile_write(&f, &text, &err), 0);
 	must_parse(text, &again);
 	assert_true(fabs(again.central_bin - 107 * sin(M_PI / 16)) < 1e-9 && fabs(again.default_bin - 4) < 1e-9);
-	interfile_clear(&again);
-	interfile_clear(&f);
 	free(text);
 }

@@ -79,12 +79,15 @@ TEST(networks)
 
 /* ---- the list ---- */
 
+TEST_GIVES_BACK(config_free);
+
 static struct config *config_of(const char *text)
 {
 	struct config *c = NULL;
 	struct err err = {0};
 
 	assert_done(config_parse(text, "t.conf", NULL, NULL, &c, &err), &err);
+	test_later(give_back_config_free, c);
 	return c;
 }
 
@@ -165,7 +168,6 @@ TEST(allow_list)
 	assert_int_equal(admitted(a, "PET", "10.9.9.9", &other), -2);
 	assert_int_equal(admitted(a, "OTHER", "10.9.9.9", &shown), 4);
 	admission_free(a);
-	config_free(c);
 
 	/* Without the list everybody is admitted, and who is on it is still known as such. */
 	c = config_of("node = { require_known_peer = false; }; peers = ( { name = \"one\"; aet = \"A\"; } );");
@@ -173,7 +175,6 @@ TEST(allow_list)
 	assert_int_equal(admitted(a, "A", "10.0.0.1", NULL), 0);
 	assert_int_equal(admitted(a, "B", "10.0.0.1", NULL), ADMISSION_UNKNOWN_PEER);
 	admission_free(a);
-	config_free(c);
 }
 
 static enum scp_admission called(const struct admission *a, const char *aet)
@@ -198,7 +199,6 @@ TEST(called_title)
 	assert_int_not_equal(called(a, "TOMONODE2"), SCP_ADMIT);
 	assert_int_not_equal(called(a, ""), SCP_ADMIT);
 	admission_free(a);
-	config_free(c);
 }
 
 TEST(certificates)
@@ -260,7 +260,6 @@ TEST(bytes)
 	assert_true(limits_count_bytes(l, &x, 9000000, 100) > 7.9);
 	assert_true(limits_count_bytes(l, &x, 1, 1e6) == 0);
 	limits_free(l);
-	config_free(c);
 
 	c = config_of("");
 	assert_int_equal(limits_create(c, &l, &err), 0);
@@ -268,7 +267,6 @@ TEST(bytes)
 	assert_true(limits_count_bytes(l, &x, UINT64_MAX, 1) == 0);
 	assert_int_equal(limits_max_associations(l, &x), 0);
 	limits_free(l);
-	config_free(c);
 }
 
 TEST(associations)
@@ -290,7 +288,6 @@ TEST(associations)
 	assert_true(limits_is_same_sender(&x, &y)); /* one sender has a /64 for itself */
 	assert_false(limits_is_same_sender(&x, &z));
 	limits_free(l);
-	config_free(c);
 }
 
 struct let_in {
@@ -340,7 +337,6 @@ TEST(refusals)
 	for (int i = 0; i < 100; i++) /* one in 10 s is what is allowed for ever */
 		assert_false(limits_count_refusal(l, &y, 1, 2000 + 10 * i));
 	l = limits_free(l);
-	config_free(c);
 
 	c = config_of("node = { peer_refusals = 20; peer_window = 60; };");
 	assert_int_equal(limits_create(c, &l, &err), 0);
@@ -350,7 +346,6 @@ TEST(refusals)
 		shut_out += limits_count_refusal(l, &y, LIMITS_SILENT, 2000 + 0.01 * i);
 	assert_int_equal(shut_out, 1);
 	limits_free(l);
-	config_free(c);
 }
 
 /* The i-th of as many senders as there may be: each a /64 of its own. */
@@ -384,7 +379,6 @@ TEST(many_senders)
 	assert_true(limits_is_blocked(l, &x, 1000));
 	assert_false(limits_is_blocked(l, &x, 1001));
 	limits_free(l);
-	config_free(c);
 }
 
 /* Somebody with thousands of networks has himself shut out in each: whoever else there is loses nothing by it. */
@@ -425,7 +419,6 @@ TEST(all_places_shut_out)
 	assert_int_equal(seen.n, LIMITS_ADDRESSES + 1);
 	assert_memory_equal(&seen.last, &a.sender, sizeof(a.sender));
 	limits_free(l);
-	config_free(c);
 }
 
 /* A neighbour in a peer's network cannot have the peer shut out. */
@@ -452,7 +445,6 @@ TEST(a_peer_and_its_neighbour)
 	assert_false(limits_is_blocked(l, &sender, 1));
 	limits_free(l);
 	admission_free(a);
-	config_free(c);
 }
 
 static int set_spool(void **state)

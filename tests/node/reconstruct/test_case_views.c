@@ -36,7 +36,6 @@ static void end(struct one *o)
 {
 	dbt_close(o->session);
 	device_close(o->dev);
-	exam_close(o->exam);
 }
 
 static void image(int files, int threads, bool mask, bool scatter, float ret_volume[VOXELS], struct case_views_report *ret_report)

@@ -18,6 +18,11 @@ static struct image_series *counted(void)
 	return s;
 }
 
+static void clear_picture(void *picture)
+{
+	plane_pictures_clear(picture, 1);
+}
+
 static struct plane_picture picture(const struct image_series *s, int axis, int index, int side, const struct picture_levels *w)
 {
 	struct plane_picture p;
@@ -25,6 +30,7 @@ static struct plane_picture picture(const struct image_series *s, int axis, int 
 
 	plane_picture_plan(s, axis, index, side, &p);
 	assert_done(plane_pictures_fill(s, 0, w, &p, 1, &err), &err);
+	test_later(clear_picture, take_copy(&p, sizeof(p)));
 	return p;
 }
 
@@ -40,7 +46,6 @@ TEST(test_pixels)
 	for (int j = 0; j < 4; j++)
 		for (int i = 0; i < 5; i++)
 			assert_int_equal(p.grey[5 * j + i], i + 10 * j + 50);
-	plane_pictures_clear(&p, 1);
 
 	p = picture(s, 1, 3, 512, &window); /* slices go upward: the head is at the top */
 	assert_int_equal(p.width, 5);
@@ -49,15 +54,12 @@ TEST(test_pixels)
 	for (int k = 0; k < 3; k++)
 		for (int i = 0; i < 5; i++)
 			assert_int_equal(p.grey[5 * (2 - k) + i], i + 30 + 50 * k);
-	plane_pictures_clear(&p, 1);
 
 	p = picture(s, 0, 4, 512, &window);
 	assert_int_equal(p.width, 4);
 	for (int k = 0; k < 3; k++)
 		for (int j = 0; j < 4; j++)
 			assert_int_equal(p.grey[4 * (2 - k) + j], 4 + 10 * j + 50 * k);
-	plane_pictures_clear(&p, 1);
-	image_series_close(s);
 }
 
 TEST(test_reduced)
@@ -72,8 +74,6 @@ TEST(test_reduced)
 	assert_int_equal(p.grey[0], 6);	 /* 0, 1, 10, 11: 5.5 */
 	assert_int_equal(p.grey[2], 9);	 /* the last column alone: 4, 14 */
 	assert_int_equal(p.grey[5], 29); /* 24, 34 */
-	plane_pictures_clear(&p, 1);
-	image_series_close(s);
 }
 
 TEST(test_window)
@@ -87,13 +87,10 @@ TEST(test_window)
 	assert_int_equal(p.grey[6], 128);
 	assert_int_equal(p.grey[7], 255);
 	assert_int_equal(p.grey[8], 255);
-	plane_pictures_clear(&p, 1);
 	p = picture(s, 2, 0, 512, &inverse);
 	assert_int_equal(p.grey[5], 255);
 	assert_int_equal(p.grey[6], 128);
 	assert_int_equal(p.grey[8], 0);
-	plane_pictures_clear(&p, 1);
-	image_series_close(s);
 }
 
 TEST(test_directions)
@@ -117,7 +114,6 @@ TEST(test_directions)
 	assert_false(p.reversed[1]);
 	assert_string_equal(p.top, "H");
 	assert_string_equal(p.bottom, "F");
-	image_series_close(s);
 }
 
 /* A breast: columns to the front, rows to the right, slices to the head. Its slices stay, its sections are seen as in `export`. */
@@ -133,7 +129,6 @@ TEST(test_convention)
 	p = picture(s, 2, 1, 512, &window);
 	assert_string_equal(p.left, "P");
 	assert_string_equal(p.top, "L");
-	plane_pictures_clear(&p, 1);
 	p = picture(s, 1, 3, 512, &window); /* sagittal, from the patient's left */
 	assert_string_equal(p.left, "A");
 	assert_string_equal(p.right, "P");
@@ -143,14 +138,12 @@ TEST(test_convention)
 			assert_int_equal(p.grey[5 * (2 - k) + 4 - i], i + 30 + 50 * k);
 	plane_picture_mark(s, (const int[3]){4, 3, 0}, &p);
 	assert_near(p.at[0], 0.1, 1e-9);
-	plane_pictures_clear(&p, 1);
 	p = picture(s, 0, 4, 512, &window); /* coronal, from the front */
 	assert_string_equal(p.left, "R");
 	assert_string_equal(p.right, "L");
 	for (int k = 0; k < 3; k++)
 		for (int j = 0; j < 4; j++)
 			assert_int_equal(p.grey[4 * (2 - k) + 3 - j], 4 + 10 * j + 50 * k);
-	plane_pictures_clear(&p, 1);
 	for (int a = 0; a < 3; a++) { /* stored coronal: the section at a column is turned */
 		s->across[a] = a == 0;
 		s->down[a] = a == 2 ? -1 : 0;
@@ -163,8 +156,6 @@ TEST(test_convention)
 	for (int k = 0; k < 3; k++)
 		for (int j = 0; j < 4; j++)
 			assert_int_equal(p.grey[3 * j + k], 4 + 10 * j + 50 * k);
-	plane_pictures_clear(&p, 1);
-	image_series_close(s);
 }
 
 TEST(test_mark)
@@ -179,7 +170,6 @@ TEST(test_mark)
 	plane_picture_plan(s, 2, 0, 512, &p);
 	plane_picture_mark(s, (const int[3]){4, 1, 0}, &p);
 	assert_near(p.at[1], 1.5 / 4, 1e-9);
-	image_series_close(s);
 }
 
 TEST(test_words)

@@ -40,12 +40,15 @@ static void put_disc(struct image_series *s, int x, int y, int first, int last, 
 					*volume_at(s, i, j, k) = value;
 }
 
+TEST_GIVES_BACK(survey_clear);
+
 static struct survey survey(const struct image_series *s, double reach)
 {
 	struct survey v;
 	struct err err = {0};
 
 	assert_done(survey_make(s, reach, &v, &err), &err);
+	test_later(give_back_survey_clear, take_copy(&v, sizeof(v)));
 	return v;
 }
 
@@ -70,13 +73,10 @@ TEST(test_largest)
 				*volume_at(s, i, j, k) = 9;
 	v = survey(s, 8);
 	expect_at(&v, 40, 70, 4, 2);
-	survey_clear(&v);
 
 	put_disc(s, 60, 90, 5, 6, 4, -4); /* darker than its surroundings, and by more */
 	v = survey(s, 8);
 	expect_at(&v, 60, 90, 5, -5);
-	survey_clear(&v);
-	image_series_close(s);
 }
 
 /* The place of a ball is its middle, although its rim is brighter at one point. */
@@ -95,8 +95,6 @@ TEST(test_rim)
 			*volume_at(s, i, j, 4) = 3.5f;
 	v = survey(s, 16);
 	expect_at(&v, 40, 70, 5, 2.5);
-	survey_clear(&v);
-	image_series_close(s);
 }
 
 /* A detail that is larger than the circles has no contrast. */
@@ -110,11 +108,8 @@ TEST(test_reach)
 	assert_true(isnan(v.contrast));
 	assert_int_equal(v.at[0], N / 2);
 	assert_int_equal(v.at[2], SLICES / 2);
-	survey_clear(&v);
 	v = survey(s, 24);
 	expect_at(&v, 60, 60, 4, 3);
-	survey_clear(&v);
-	image_series_close(s);
 }
 
 /* A slice with much noise has larger differences, but is not chosen. */
@@ -137,8 +132,6 @@ TEST(test_noise)
 	for (int k = 0; k < SLICES - 1; k++)
 		assert_near(v.slice_noise[k], 0.05, 0.003);
 	assert_in_range((int)(100 * v.slice_noise[SLICES - 1]), 100, 220); /* where both are above the mean: a part of it */
-	survey_clear(&v);
-	image_series_close(s);
 }
 
 TEST(test_statistics)
@@ -167,10 +160,8 @@ TEST(test_statistics)
 	assert_int_equal(v.count[0], 1);
 	assert_int_equal(v.count[SURVEY_BINS - 1], 1);
 	assert_near(survey_quantile(&v, 0.5), 103, 213.0 / SURVEY_BINS); /* 12 of 24 values */
-	survey_clear(&v);
 	*volume_at(s, 1, 1, 1) = INFINITY;
 	assert_int_equal(survey_make(s, 8, &v, NULL), -EBADMSG);
-	image_series_close(s);
 }
 
 /* Of several images the one with the largest mean is surveyed. */
@@ -188,8 +179,6 @@ TEST(test_images)
 	assert_near(v.image_mean[0], 0.5, 1e-9);
 	assert_near(v.image_mean[1], 1, 1e-9);
 	assert_near(v.hi, 18, 0);
-	survey_clear(&v);
-	image_series_close(s);
 }
 
 /* What is hot, or filled with water, does not move the edge of the object; padding and images without contrast have no air. */
@@ -205,16 +194,12 @@ TEST(test_object_level)
 	s->tomo = &padded;
 	assert_true(survey_object_level(s, &v) == -INFINITY);
 	s->tomo = NULL;
-	survey_clear(&v);
 	for (int i = 0; i < N * N * SLICES; i++)
 		s->values[i] = 1000 * (s->values[i] - 1);
 	snprintf(s->units, sizeof(s->units), "HU");
 	v = survey(s, 8);
 	assert_near(survey_object_level(s, &v), -500, 30000.0 / SURVEY_BINS);
-	survey_clear(&v);
 	memset(s->values, 0, N * N * SLICES * sizeof(float));
 	v = survey(s, 8);
 	assert_true(survey_object_level(s, &v) == -INFINITY);
-	survey_clear(&v);
-	image_series_close(s);
 }

@@ -6,7 +6,10 @@
 #include "node/tools/image_series.h"
 #include "tests/test.h"
 
-/* Make a volume of zeros in the position of a supine patient: columns to the left, rows to the back, slices to the head. */
+TEST_GIVES_BACK(image_series_close);
+
+/* Make a volume of zeros in the position of a supine patient: columns to the left, rows to the back, slices to the head. It goes
+ * when the test ends. */
 static inline struct image_series *volume_make(int columns, int rows, int slices, double x, double y, double z)
 {
 	struct image_series *s = calloc(1, sizeof(*s));
@@ -23,6 +26,7 @@ static inline struct image_series *volume_make(int columns, int rows, int slices
 	s->order = calloc((size_t)slices, sizeof(*s->order));
 	for (int k = 0; k < slices; k++)
 		s->order[k] = (size_t)(slices - 1 - k); /* the files are in another order than the slices */
+	test_later(give_back_image_series_close, s);
 	return s;
 }
 

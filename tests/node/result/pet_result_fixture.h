@@ -85,6 +85,9 @@ struct input {
 	float volume[N_VOXELS];
 };
 
+TEST_GIVES_BACK(dicom_close);
+TEST_GIVES_BACK(series_report_clear);
+
 static inline struct dicom_file *source_file(int i)
 {
 	struct dicom_file *file = NULL;
@@ -127,6 +130,7 @@ static inline struct dicom_file *source_file(int i)
 	put(item, TAG_RADIONUCLIDE_TOTAL_DOSE, "370000000");
 	put(item, TAG_RADIONUCLIDE_HALF_LIFE, "6586.2");
 	assert_int_equal(dicom_add_code(item, DICOM_TAG(0x0054, 0x0300), "77004003", "SCT", "^18^Fluorine", &err), 0);
+	test_later(give_back_dicom_close, file);
 	return file;
 }
 
@@ -143,8 +147,10 @@ static const struct position {
 };
 #define N_POSITIONS (sizeof(positions) / sizeof(positions[0]))
 
+/* An empty folder, and what is written into it. */
 static inline void input_make(struct input *in)
 {
+	clean();
 	*in = (struct input){
 		.segment = {0, 0, NZ},
 		.chunk = {1},
@@ -189,13 +195,6 @@ static inline void input_make(struct input *in)
 		in->volume[i] = (float)(0.001 * (1 + i) * (1 + i / (NX * NY)));
 }
 
-static inline void input_clear(struct input *in)
-{
-	for (int i = 0; i < 3; i++)
-		in->files[i] = dicom_close(in->files[i]);
-	clean();
-}
-
 /* ---- written images ---- */
 
 struct image {
@@ -237,6 +236,7 @@ static inline struct image image_open(const char *name)
 	if (dicom_open(path_of(name), &im.file, &err) < 0 || dicom_pixels_info(im.file, &info, &err) < 0 ||
 	    dicom_read_frame(im.file, 0, im.values, &err) < 0)
 		fail_msg("%s: %s", name, err.msg);
+	test_later(give_back_dicom_close, im.file);
 	im.root = dicom_root(im.file);
 	im.rows = info.rows;
 	im.columns = info.columns;
@@ -259,13 +259,23 @@ static inline double value_at(const struct image *im, long i, long j)
 	return (im->is_signed ? (double)(int16_t)v : v) * im->slope;
 }
 
-static inline struct series_report write_series(struct input *in)
+/* Images of these volumes in the folder. What the report holds is freed when the test ends. */
+static inline struct series_report write_images(struct input *in, const float *volumes)
 {
 	struct series_report report;
 	struct err err = {0};
 
+	assert_done(pet_result_write(&in->s, &in->info, volumes, folder, &report, &err), &err);
+	test_later(give_back_series_report_clear, take_copy(&report, sizeof(report)));
+	return report;
+}
+
+static inline struct series_report write_series(struct input *in)
+{
+	struct series_report report;
+
 	clean();
-	assert_done(pet_result_write(&in->s, &in->info, in->volume, folder, &report, &err), &err);
+	report = write_images(in, in->volume);
 	assert_int_equal(report.n, NZ);
 	assert_int_equal(entries(), NZ);
 	return report;

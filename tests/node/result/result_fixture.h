@@ -155,6 +155,9 @@ static inline const char *path_of(const struct result_object *object)
 	return fixture_path(object->file);
 }
 
+TEST_GIVES_BACK(dicom_close);
+
+/* What it holds is closed when the test ends. */
 static inline struct made make_as(const struct fixture_mg *f, const struct protocol_conf *protocol)
 {
 	struct result_info info = {.protocol = protocol, .device = "cpu (test)", .now = 1782726000.25};
@@ -181,13 +184,8 @@ static inline struct made make_as(const struct fixture_mg *f, const struct proto
 	    dicom_open(path_of(&m.report.objects[0]), &m.file, &err) < 0)
 		fail_msg("%s", err.msg);
 	m.root = dicom_root(m.file);
+	test_later(give_back_dicom_close, m.file);
 	return m;
-}
-
-static inline void unmake(struct made *m)
-{
-	dicom_close(m->file);
-	exam_close(m->exam);
 }
 
 static inline const char *text_of(const struct dicom_item *item, uint32_t tag)

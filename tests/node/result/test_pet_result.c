@@ -29,12 +29,9 @@ TEST(test_places)
 			assert_int_equal(number(im.root, TAG_INSTANCE_NUMBER, 0), i + 1);
 			assert_int_equal(number(im.root, TAG_IMAGE_INDEX, 0), i + 1);
 			n += compare_places(&in, &im, report.factor);
-			dicom_close(im.file);
 		}
 		assert_int_equal(n, N_VOXELS);
-		series_report_clear(&report);
 	}
-	input_clear(&in);
 }
 
 /* A patient oblique to the axes of the scanner: positions and values are correct. */
@@ -51,10 +48,7 @@ TEST(test_tilted)
 		struct image im = image_open(report.file[i]);
 
 		compare_places(&in, &im, report.factor);
-		dicom_close(im.file);
 	}
-	series_report_clear(&report);
-	input_clear(&in);
 }
 
 /* Small, large and negative values, empty slices; uncompressed and compressed. */
@@ -95,11 +89,8 @@ TEST(test_values)
 				compare_places(&in, &im, report.factor);
 				assert_true(number(im.root, TAG_RESCALE_INTERCEPT, 0) == 0);
 				assert_int_equal(number(im.root, TAG_BITS_STORED, 0), 16);
-				dicom_close(im.file);
 			}
-			series_report_clear(&report);
 		}
-	input_clear(&in);
 }
 
 /* ---- time frames ---- */
@@ -122,7 +113,7 @@ TEST(test_frames)
 	in.s.images = (struct pet_images){PET_FRAMES, 3, {{frames[0]}, {frames[1]}, {frames[2]}}};
 	for (int i = 0; i < 3 * N_VOXELS; i++)
 		volumes[i] = i >= N_VOXELS && i < 2 * N_VOXELS ? 0 : (float)(0.25 * (1 + i));
-	assert_done(pet_result_write(&in.s, &in.info, volumes, folder, &report, &err), &err);
+	report = write_images(&in, volumes);
 	assert_int_equal(report.n, 3 * NZ);
 	assert_int_equal(entries(), 3 * NZ);
 	for (int i = 0; i < report.n; i++) {
@@ -148,18 +139,14 @@ TEST(test_frames)
 		assert_string_equal(text(im.root, TAG_SERIES_TIME), "235950.5");
 		assert_string_equal(text(im.root, TAG_SERIES_DATE), "20260629");
 		assert_true(im.position[2] == number(im.root, TAG_IMAGE_POSITION_PATIENT, 2));
-		dicom_close(im.file);
 	}
 	for (int i = 0; i < report.n; i++) { /* one window */
 		struct image im = image_open(report.file[i]);
 
 		assert_true(fabs(number(im.root, TAG_WINDOW_WIDTH, 0) - most) <= 1e-5 * most);
-		dicom_close(im.file);
 	}
-	series_report_clear(&report);
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
 	assert_error(pet_result_check(&in.s, &err), &err, ENOTSUP, "already corrected for decay");
-	input_clear(&in);
 }
 
 /* ---- gates ---- */
@@ -179,7 +166,7 @@ TEST(test_gates)
 	pet_images_set_gates(&in.s.images, &(struct pet_gates){3, 900, 1100, {7, marks}, PET_SIGNAL_RESP});
 	for (int i = 0; i < 3 * N_VOXELS; i++)
 		volumes[i] = (float)(0.25 * (1 + i));
-	assert_done(pet_result_write(&in.s, &in.info, volumes, folder, &report, &err), &err);
+	report = write_images(&in, volumes);
 	assert_int_equal(report.n, 3 * NZ);
 	assert_non_null(strstr(report.warnings, "2 of 6 cycles are not 900 to 1100 ms long and left out."));
 	for (int i = 0; i < report.n; i++) {
@@ -212,18 +199,14 @@ TEST(test_gates)
 		assert_string_equal(text(im.root, TAG_TRIGGER_SOURCE_OR_TYPE), "RESPIRATION");
 		assert_int_equal(number(im.root, TAG_ACTUAL_FRAME_DURATION, 0), lround(1000 * in.s.facts.duration));
 		assert_string_equal(text(im.root, TAG_ACQUISITION_TIME), in.s.facts.acquisition_time);
-		dicom_close(im.file);
 	}
 	marks[6]--; /* other marks, another series */
-	assert_done(pet_result_write(&in.s, &in.info, volumes, folder, &other, &err), &err);
+	other = write_images(&in, volumes);
 	assert_string_not_equal(other.series, report.series);
-	series_report_clear(&report);
-	series_report_clear(&other);
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
 	assert_int_equal(pet_result_check(&in.s, &err), -ENOTSUP);
 	assert_string_equal(err.msg, "gates of data that are already corrected for decay (DECY in (0028,0051))");
 	in.s.images.gates.marks.ms = NULL; /* not the input's */
-	input_clear(&in);
 }
 
 /* ---- beds ---- */
@@ -255,7 +238,7 @@ TEST(test_beds)
 	in.info.join = &join;
 	for (int i = 0; i < NX * NY * (2 * NZ - 1); i++)
 		volume[i] = (float)(1 + i);
-	assert_done(pet_result_write(&in.s, &in.info, volume, folder, &report, &err), &err);
+	report = write_images(&in, volume);
 	assert_int_equal(report.n, 2 * NZ - 1);
 	factor = CALIBRATION / 60 * exp(lambda * 0.5) * lambda * 60 / -expm1(-lambda * 60);
 	assert_true(fabs(report.factor / factor - 1) < 1e-9);
@@ -278,18 +261,14 @@ TEST(test_beds)
 		assert_string_equal(text(im.root, TAG_SERIES_TIME), "235950.5");
 		assert_string_equal(text(im.root, TAG_DECAY_CORRECTION), "START");
 		assert_true(fabs(value_at(&im, im.rows - 1, im.columns - 1) / (factor * (slice + 1) * NX * NY) - 1) < 1e-4);
-		dicom_close(im.file);
 	}
-	series_report_clear(&report);
 	in.s.facts.calibration = NAN;
-	assert_int_equal(pet_result_write(&in.s, &in.info, volume, folder, &report, &err), 0);
+	report = write_images(&in, volume);
 	assert_non_null(strstr(report.warnings, "The counts of all beds are scaled to the duration and the decay of bed 1."));
-	series_report_clear(&report);
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
 	assert_int_equal(pet_result_check(&in.s, &err), -ENOTSUP);
 	assert_string_equal(err.msg, "beds of data that are already corrected for decay (DECY in (0028,0051))");
 	pet_join_clear(&join);
-	input_clear(&in);
 }
 
 /* ---- identity and provenance ---- */
@@ -302,7 +281,6 @@ static bool same_series(struct input *in, const struct series_report *as)
 
 	for (int i = 0; i < NZ; i++)
 		assert_int_equal(!strcmp(other.sop_instance[i], as->sop_instance[i]), same);
-	series_report_clear(&other);
 	return same;
 }
 
@@ -326,12 +304,10 @@ TEST(test_uids)
 		assert_string_equal(first.file[i], second.file[i]);
 		assert_string_not_equal(first.sop_instance[i], first.sop_instance[(i + 1) % NZ]);
 	}
-	series_report_clear(&second);
 	memcpy(in.s.axis, positions[2].axis, sizeof(in.s.axis)); /* feet first: a UID belongs to a slice of the volume */
 	second = write_series(&in);
 	for (int i = 0; i < NZ; i++)
 		assert_string_equal(first.sop_instance[i], second.sop_instance[NZ - 1 - i]);
-	series_report_clear(&second);
 	memcpy(in.s.axis, positions[0].axis, sizeof(in.s.axis));
 	in.protocol.pet.iterations++;
 	assert_false(same_series(&in, &first));
@@ -342,8 +318,6 @@ TEST(test_uids)
 	assert_true(same_series(&in, &first));
 	in.s.n_files = 2; /* another set of sources */
 	assert_false(same_series(&in, &first));
-	series_report_clear(&first);
-	input_clear(&in);
 }
 
 TEST(test_provenance)
@@ -415,9 +389,6 @@ TEST(test_provenance)
 	assert_non_null(strstr(recipe, "device=\"cpu (test)\""));
 	assert_non_null(strstr(recipe, "protocol=\"pet-test: algorithm=osem"));
 	assert_non_null(strstr(recipe, "rings=2"));
-	dicom_close(im.file);
-	series_report_clear(&report);
-	input_clear(&in);
 }
 
 /* ---- all files or none ---- */
@@ -437,7 +408,6 @@ TEST(test_all_or_nothing)
 
 	report = write_series(&in);
 	snprintf(name, sizeof(name), "%s", report.file[2]);
-	series_report_clear(&report);
 	clean();
 	/* the third file cannot be renamed: the first two are removed */
 	assert_int_equal(mkdir(path_of(name), 0700), 0);
@@ -459,7 +429,6 @@ TEST(test_all_or_nothing)
 			     "of which 1000000000000000 must stay free");
 		assert_int_equal(entries(), 0);
 	}
-	input_clear(&in);
 }
 
 /* More files than are open at a time. */
@@ -468,7 +437,6 @@ TEST(test_many)
 	enum { MANY = 150 };
 	float *volume = calloc((size_t)NX * NY * MANY, sizeof(*volume));
 	struct series_report report;
-	struct err err = {0};
 	struct input in;
 
 	input_make(&in);
@@ -476,17 +444,14 @@ TEST(test_many)
 		volume[i] = (float)(1 + i / (NX * NY));
 	in.plan.grid.n[2] = MANY;
 	in.plan.grid.lo[2] = -MANY / 2 * 3.27;
-	assert_done(pet_result_write(&in.s, &in.info, volume, folder, &report, &err), &err);
+	report = write_images(&in, volume);
 	assert_int_equal(entries(), MANY);
 	for (int i = 0; i < MANY; i++) {
 		struct image im = image_open(report.file[i]);
 
 		assert_true(fabs(value_at(&im, 0, 0) / report.factor - (MANY - i)) < 1e-3);
-		dicom_close(im.file);
 	}
-	series_report_clear(&report);
 	free(volume);
-	input_clear(&in);
 }
 
 TESTS_SETUP(start, stop);

@@ -55,10 +55,7 @@ TEST(test_units)
 		assert_non_null(strstr(report.warnings, "Not corrected for randoms and scatter."));
 		assert_non_null(strstr(text(im.root, TAG_DERIVATION_DESCRIPTION), report.warnings));
 		compare_places(&in, &im, report.factor);
-		dicom_close(im.file);
-		series_report_clear(&report);
 	}
-	input_clear(&in);
 }
 
 /* Times of injection from which a viewer would compute a wrong SUV. The acquisition begins at 8:10:00.5 on 29 June 2026 and lasts
@@ -110,9 +107,7 @@ TEST(test_injection)
 		if (cases[i].warning ? !strstr(report.warnings, cases[i].warning)
 				     : strstr(report.warnings, "SUV") || strstr(report.warnings, "injection"))
 			fail_msg("injected %s: '%s'", cases[i].injected, report.warnings);
-		series_report_clear(&report);
 	}
-	input_clear(&in);
 }
 
 /* A Start DateTime that is not valid: Start Time is taken, and the result does not have it. */
@@ -149,9 +144,6 @@ TEST(test_damaged_injection)
 		im = image_open(report.file[0]);
 		item = dicom_item_at(im.root, TAG_RADIOPHARMACEUTICAL_INFORMATION_SEQUENCE, 0);
 		assert_string_equal(text(item, TAG_RADIOPHARMACEUTICAL_START_DATE_TIME), cases[i].result);
-		dicom_close(im.file);
-		series_report_clear(&report);
-		input_clear(&in);
 	}
 }
 
@@ -181,9 +173,7 @@ TEST(test_no_suv)
 		report = write_series(&in);
 		if (cases[i].says ? !strstr(report.warnings, cases[i].says) : strstr(report.warnings, "SUV") != NULL)
 			fail_msg("case %zu: '%s'", i, report.warnings);
-		series_report_clear(&report);
 	}
-	input_clear(&in);
 }
 
 /* Of more sentences than fit, whole ones remain; the derivation (1024 characters) has those that fit, too. A short CT takes SCAT.
@@ -210,12 +200,9 @@ TEST(test_whole_sentences)
 	assert_false(has(report.corrected, "SCAT"));
 	im = image_open(report.file[0]);
 	assert_non_null(strstr(text(im.root, TAG_DERIVATION_DESCRIPTION), "at its end. Research use only."));
-	dicom_close(im.file);
-	series_report_clear(&report);
 	in.s.made_in_part = false;
 	report = write_series(&in);
 	assert_true(has(report.corrected, "SCAT"));
-	series_report_clear(&report);
 
 	/* in part: the sentence with the reason is the only one about scatter */
 	snprintf(note, sizeof(note), "Not corrected for scatter in all planes: the CT is short.");
@@ -226,8 +213,6 @@ TEST(test_whole_sentences)
 	assert_string_equal(report.warnings,
 			    "Not corrected for scatter in all planes: the CT is short. Not in Bq/ml: no calibration "
 			    "factor. Not corrected for randoms.");
-	series_report_clear(&report);
-	input_clear(&in);
 }
 
 /* Randoms and scatter in the model; calibration of the scanner; data already corrected for decay; unknown weight. */
@@ -252,8 +237,6 @@ TEST(test_units_further)
 	assert_string_equal(text(im.root, TAG_RANDOMS_CORRECTION_METHOD), "DLYD");
 	assert_string_equal(text(im.root, TAG_ATTENUATION_CORRECTION_METHOD), "measured, by the source");
 	assert_string_equal(text(im.root, TAG_SCATTER_CORRECTION_METHOD), "background in the system model");
-	dicom_close(im.file);
-	series_report_clear(&report);
 
 	/* a scanner is calibrated with F-18 */
 	for (int i = 0; i < 3; i++) {
@@ -262,7 +245,6 @@ TEST(test_units_further)
 		assert_string_equal(report.units, i < 2 ? "CNTS" : "BQML");
 		assert_int_equal(strstr(report.warnings, "the configured calibration is for F-18") != NULL, i < 2);
 		assert_null(strstr(report.warnings, "no calibration factor"));
-		series_report_clear(&report);
 	}
 	in.s.facts.half_life = HALF_LIFE;
 	in.s.scanner = NULL;
@@ -274,7 +256,6 @@ TEST(test_units_further)
 		put(dicom_root(in.files[1]), TAG_DOSE_CALIBRATION_FACTOR, says[i][0]);
 		report = write_series(&in);
 		assert_non_null(strstr(report.warnings, says[i][1]));
-		series_report_clear(&report);
 	}
 	ecat.calibration = 0;
 	ecat.ecat_counts = 2.05;
@@ -282,7 +263,6 @@ TEST(test_units_further)
 	report = write_series(&in);
 	assert_non_null(
 		strstr(report.warnings, "Not in Bq/ml: ecat_counts is for the list mode of an mMR, and sinograms have no"));
-	series_report_clear(&report);
 	in.s.scanner = &scanner;
 
 	/* one correction may be in the data and the other in the model, but none in both */
@@ -292,7 +272,6 @@ TEST(test_units_further)
 		assert_string_equal(report.units, scatter ? "CNTS" : "BQML");
 		assert_int_equal(strstr(report.warnings, "corrected for RAN and SCAT and come with a background") != NULL,
 				 scatter);
-		series_report_clear(&report);
 	}
 
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
@@ -312,9 +291,6 @@ TEST(test_units_further)
 	assert_string_equal(text(im.root, TAG_DECAY_CORRECTION), "ADMIN");
 	assert_true(number(im.root, TAG_DECAY_FACTOR, 0) == 1.5);
 	assert_true(fabs(report.factor - 10 / DURATION) < 1e-12); /* decay is not corrected twice */
-	dicom_close(im.file);
-	series_report_clear(&report);
-	input_clear(&in);
 }
 
 /* What the data state twice, in two ways. */
@@ -367,7 +343,6 @@ TEST(test_doubts)
 		pet_result_doubts(&in.s, cases[i].attribute > 0 ? 60 : 120, text, sizeof(text));
 		if (cases[i].says ? !strstr(text, cases[i].says) : text[0] != '\0')
 			fail_msg("case %zu: \"%s\"", i, text);
-		input_clear(&in);
 	}
 	for (int listed = 0; listed < 2; listed++) {
 		char text[1200];
@@ -379,7 +354,6 @@ TEST(test_doubts)
 		snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), listed ? "NORM\\DECY" : "NORM");
 		pet_result_doubts(&in.s, DURATION, text, sizeof(text));
 		assert_int_equal(strstr(text, "applied corrections in the header of EMISSION names decay") != NULL, !listed);
-		input_clear(&in);
 	}
 	for (int i = 0; i < 5; i++) { /* of another time, or scanner */
 		static const char *const times[][3] = {
@@ -404,7 +378,6 @@ TEST(test_doubts)
 		if (times[i][2][0] ? !strstr(text, times[i][2]) : text[0] != '\0')
 			fail_msg("case %d: \"%s\"", i, text);
 		in.s.part[SINOGRAM_ATTENUATION].present = false;
-		input_clear(&in);
 	}
 	{
 		static struct sinogram_part parts[2][SINOGRAM_ROLES + 1];
@@ -430,7 +403,6 @@ TEST(test_doubts)
 		pet_result_doubts(&in.s, 90, text, sizeof(text));
 		assert_true(strstr(text, "ATTENUATION was measured at 20260701 080000") == text);
 		in.s.frame_part = NULL;
-		input_clear(&in);
 	}
 }
 
@@ -449,7 +421,6 @@ TEST(test_refused)
 	assert_int_equal(pet_result_check(&in.s, &err), 0);
 	in.s.facts.series_date[0] = '\0';
 	assert_error(pet_result_check(&in.s, &err), &err, EBADMSG, "(0008,0022)");
-	input_clear(&in);
 }
 
 TESTS_SETUP(start, stop);

@@ -78,7 +78,6 @@ TEST(test_places)
 
 			assert_true(cosine == (letter == 'A' || letter == 'R' ? -1 : 1));
 		}
-		unmake(&m);
 	}
 }
 
@@ -98,9 +97,9 @@ TEST(test_identity)
 	for (int i = 0; i < N_VIEWS; i++)
 		paths[i] = m.exam->paths[N_VIEWS - 1 - i];
 	assert_int_equal(exam_open(paths, N_VIEWS, false, NULL, fixture_config, &turned, &err), 0);
+	test_later(give_back_exam_close, turned);
 	result_uid(turned, &other, RESULT_SLICES, again);
 	assert_string_equal(uid, again);
-	exam_close(turned);
 	/* another protocol, or a missing projection, gives other UIDs */
 	other.dbt.iterations = 2;
 	result_uid(m.exam, &other, RESULT_SLICES, again);
@@ -110,8 +109,6 @@ TEST(test_identity)
 	assert_int_equal(fixture_open(N_VIEWS - 1, &turned, &err), 0);
 	result_uid(turned, config_protocol(fixture_config, "dbt-osem"), RESULT_SLICES, again);
 	assert_string_not_equal(uid, again);
-	exam_close(turned);
-	unmake(&m);
 }
 
 /* Of a de-identified exam the result says that it is one, and what became of its dates. */
@@ -130,7 +127,6 @@ TEST(test_deidentified)
 	assert_string_equal(text_of(m.root, DICOM_TAG(0x0012, 0x0062)), "YES");
 	assert_string_equal(text_of(m.root, DICOM_TAG(0x0028, 0x0303)), "MODIFIED");
 	assert_false(dicom_has(m.root, TAG_PIXEL_PADDING_VALUE)); /* a clipped voxel has the value of the background */
-	unmake(&m);
 }
 
 TEST(test_copied)
@@ -171,7 +167,6 @@ TEST(test_copied)
 	/* the source has no attributes of detector and exposure: none are written */
 	assert_false(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE));
 	assert_false(dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE));
-	unmake(&m);
 }
 
 /* A system that stores the angle of the gantry in (0018,1510) and that of the projection in (0018,1531). */
@@ -214,10 +209,8 @@ TEST(test_acquisition)
 	assert_true(fabs(number_of(acquisition, TAG_ORGAN_DOSE, 0) - 0.01) < 1e-9); /* sum over all projections */
 	/* copied: SID / SOD would be 640 / 620 */
 	assert_true(number_of(acquisition, TAG_ESTIMATED_RADIOGRAPHIC_MAGNIFICATION_FACTOR, 0) == 1.07);
-	unmake(&m);
 	m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete_other_angle});
 	assert_false(dicom_has(m.root, TAG_X_RAY_3D_ACQUISITION_SEQUENCE)); /* five times 0 degrees would not be true */
-	unmake(&m);
 	for (size_t i = 0; i < sizeof(one_less) / sizeof(one_less[0]); i++) {
 		m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete, .ctx = &one_less[i].tag});
 		assert_int_equal(dicom_has(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE), !one_less[i].source);
@@ -225,7 +218,6 @@ TEST(test_acquisition)
 		if (!strstr(m.report.omitted, one_less[i].says))
 			fail_msg("'%s' does not hold '%s'", m.report.omitted, one_less[i].says);
 		assert_null(strchr(m.report.omitted, ';'));
-		unmake(&m);
 	}
 }
 
@@ -250,7 +242,6 @@ TEST(test_omitted)
 	assert_non_null(strstr(m.report.omitted, "such values: detector_type, detector_id, element_spacing. X-Ray"));
 	assert_string_equal(strrchr(m.report.omitted, ':'), ": anode, exposure_control, exposure_control_text, focal_spot, "
 							    "filter_type, filter_material, paddle.");
-	unmake(&m);
 }
 
 /* Constants of the system come from the profile if the images lack them. */
@@ -294,13 +285,11 @@ TEST(test_constants)
 		assert_string_equal(text_of(acquisition, want[i].tag), want[i].text);
 	result_profile_constants(m.exam->profile, keys, sizeof(keys));
 	assert_string_equal(keys, "");
-	unmake(&m);
 	m = make(&(struct fixture_mg){.n = N_VIEWS, .change = complete});
 	assert_string_equal(text_of(dicom_item_at(m.root, TAG_CONTRIBUTING_SOURCES_SEQUENCE, 0), TAG_DETECTOR_ID), "D1");
 	result_profile_constants(m.exam->profile, keys, sizeof(keys));
 	assert_string_equal(keys, "detector_type, detector_id, element_spacing, anode, exposure_control, exposure_control_text, "
 				  "focal_spot, filter_type, filter_material, paddle");
-	unmake(&m);
 }
 
 static void no_frame_of_reference(struct dicom_item *root, int i, const void *ctx)
@@ -319,7 +308,6 @@ TEST(test_made_up)
 	/* 1782726000 s is 2026-06-29 09:40:00 UTC */
 	assert_string_equal(text_of(m.root, TAG_CONTENT_DATE), "20260629");
 	assert_int_equal(strncmp(text_of(m.root, TAG_CONTENT_TIME), "061000.25", 9), 0);
-	unmake(&m);
 }
 
 /* The scale of the protocol: stored = round((mu - offset) / step), which the Real World Value Mapping contains; the pixel value
@@ -348,11 +336,9 @@ TEST(test_scale)
 		}
 	}
 	snprintf(uid, sizeof(uid), "%s", m.report.objects[0].sop_instance);
-	unmake(&m);
 	other = make(&(struct fixture_mg){.n = N_VIEWS});
 	assert_string_not_equal(other.report.objects[0].sop_instance, uid);
 	assert_string_not_equal(other.report.objects[0].series, "");
-	unmake(&other);
 }
 
 TEST(test_window)
@@ -364,7 +350,6 @@ TEST(test_window)
 	for (int k = 0; k < NZ; k++)
 		assert_int_equal(dicom_read_frame(m.file, k, values + (size_t)k * NX * NY, &err), 0);
 	check_window(group(m.root, shared_group, 0, TAG_FRAME_VOI_LUT_SEQUENCE), values, NZ * NX * NY);
-	unmake(&m);
 }
 
 /* However long the other sentences are, the derivation is cut at the end of one, and ends with the last one. */
@@ -396,7 +381,6 @@ TEST(test_derivation_cut)
 		assert_true(!strstr(text, "A long") || strstr(text, "middle. Research use only."));
 		dicom_close(file);
 	}
-	unmake(&m);
 }
 
 /* Every key of a profile is part of the identity, however long the others are. */
@@ -424,7 +408,6 @@ TEST(test_identity_long)
 	result_uid(m.exam, protocol, RESULT_SLICES, again);
 	assert_string_not_equal(uid, again);
 	m.exam->profile = own;
-	unmake(&m);
 }
 
 /* The content of a flat field is part of the identity of object and series if a view uses it; its path alone does not show a
@@ -450,7 +433,6 @@ TEST(test_identity_flatfield)
 	m.exam->i0[N_VIEWS - 1].use_flatfield = false;
 	result_uid(m.exam, protocol, RESULT_SLICES, uid[1]);
 	assert_string_equal(uid[1], uid[0]);
-	unmake(&m);
 }
 
 TEST(test_not_written)
@@ -475,7 +457,6 @@ TEST(test_not_written)
 	assert_error(result_write(m.exam, &info, &session, fixture_folder, &report, &err), &err, ENODEV, "the device is gone");
 	assert_int_equal(fixture_entries(), before - 1);
 	assert_int_equal(report.n_objects, 0);
-	unmake(&m);
 }
 
 TESTS_SETUP(fixture_start, fixture_stop);

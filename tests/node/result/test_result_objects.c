@@ -80,7 +80,6 @@ static void check_slabs(const char *const *settings, bool maximum, const int (*s
 		}
 	}
 	dicom_close(file);
-	unmake(&m);
 }
 
 TEST(test_slabs)
@@ -156,7 +155,6 @@ TEST(test_view)
 	}
 	check_window(root, values, NX * NY);
 	dicom_close(file);
-	unmake(&m);
 }
 
 /* Check that no viewer splits the object by its frames: frame type, acquisition number and stack are equal; positions count. */
@@ -188,7 +186,6 @@ TEST(test_view_class)
 	assert_int_equal(dicom_read_frame(file, 0, want, &err), 0);
 	memcpy(mammogram, m.report.objects[1].sop_instance, sizeof(mammogram));
 	dicom_close(file);
-	unmake(&m);
 	p = protocol_with((const char *const[]){"synthetic=true", "synthetic_class=tomosynthesis", NULL});
 	m = make_as(&(struct fixture_mg){.n = N_VIEWS, .change = complete}, &p);
 	file = open_object(&m, 1);
@@ -211,7 +208,6 @@ TEST(test_view_class)
 	assert_int_equal(dicom_read_frame(file, 0, values, &err), 0);
 	assert_memory_equal(values, want, sizeof(values));
 	dicom_close(file);
-	unmake(&m);
 }
 
 /* The objects of a case hang together: one frame of reference, and one window each, in whole numbers within the stored range. */
@@ -240,7 +236,6 @@ TEST(test_display)
 		assert_true(centre - width / 2 >= 0 && centre + width / 2 <= 65535);
 		dicom_close(file);
 	}
-	unmake(&m);
 }
 
 /* Check that the slices are stored in 12 bits with this step: each voxel to half a step, up to the end of the range. */
@@ -306,7 +301,6 @@ TEST(test_twelve_bits)
 		assert_int_equal(dicom_open(path_of(&report.objects[1]), &file, NULL), 0);
 		assert_true(number_of(dicom_root(file), TAG_BITS_STORED, 0) == 12);
 		dicom_close(file);
-		unmake(&m);
 	}
 }
 
@@ -380,7 +374,6 @@ TEST(test_filtered)
 			check_thumbnail(&report, file, lo, hi);
 		dicom_close(file);
 	}
-	unmake(&m);
 }
 
 /* JPEG-LS: the same objects with identical pixels. */
@@ -402,7 +395,6 @@ TEST(test_compressed)
 			assert_int_equal(dicom_read_frame(file, k, frames[i][k], &err), 0);
 		dicom_close(file);
 	}
-	unmake(&plain);
 	q.compression = COMPRESSION_JPEGLS;
 	packed = make_as(&(struct fixture_mg){.n = N_VIEWS}, &q);
 	for (size_t i = 0; i < 3; i++) {
@@ -419,7 +411,6 @@ TEST(test_compressed)
 		}
 		dicom_close(file);
 	}
-	unmake(&packed);
 }
 
 TESTS_SETUP(fixture_start, fixture_stop);

@@ -245,17 +245,23 @@ static inline void fixture_write_bp(void (*change)(struct dicom_item *root, stru
 	dicom_close(file);
 }
 
-/* exam_open() on the first n files. */
+TEST_GIVES_BACK(exam_close);
+
+/* exam_open() on the first n files. The exam is closed when the test ends. */
 static inline int fixture_open(int n, struct exam **ret_exam, struct err *err)
 {
 	char names[N_VIEWS + 3][256];
 	const char *paths[N_VIEWS + 3];
+	int rc;
 
 	for (int i = 0; i < n; i++) {
 		snprintf(names[i], sizeof(names[i]), "%s/%d.dcm", fixture_folder, i);
 		paths[i] = names[i];
 	}
-	return exam_open(paths, (size_t)n, false, NULL, fixture_config, ret_exam, err);
+	rc = exam_open(paths, (size_t)n, false, NULL, fixture_config, ret_exam, err);
+	if (rc == 0)
+		test_later(give_back_exam_close, *ret_exam);
+	return rc;
 }
 
 #endif

@@ -34,7 +34,6 @@ static void check(const struct edit *edits, const char *sentence)
 	struct exam *exam = exam_of(edits);
 
 	says(exam, sentence);
-	exam_close(exam);
 }
 
 TEST(test_units)
@@ -102,11 +101,9 @@ TEST(test_order_of_frames)
 	fixture_write_bp(NULL);
 	assert_int_equal(fixture_open(1, &exam, &err), 0);
 	says(exam, NULL);
-	exam_close(exam);
 	fixture_write_bp(mixed_frames);
 	assert_int_equal(fixture_open(1, &exam, &err), 0);
 	says(exam, "by the order of the frames, 1 of 4 steps");
-	exam_close(exam);
 }
 
 TESTS_SETUP(fixture_start, fixture_stop);

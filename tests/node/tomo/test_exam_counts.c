@@ -56,7 +56,6 @@ TEST(test_air_of_the_views)
 		assert_string_equal(exam->relative, "");
 		if ((strstr(exam->warnings, "which no exposure in the headers explains") != NULL) != cases[i].warned)
 			fail_msg("case %zu: %s", i, exam->warnings);
-		exam_close(exam);
 	}
 }
 
@@ -68,7 +67,6 @@ TEST(test_exposure_of_the_header)
 	decide(exam, 2, 0.5, 0.5, 0.5);
 	assert_near(exam->i0[2].i0, 0.5 * LEVEL, 1e-6 * LEVEL);
 	assert_null(strstr(exam->warnings, "counts"));
-	exam_close(exam);
 }
 
 /* Where I0 is the profile's, no air can explain the counts of a view: the attenuation is relative. */
@@ -90,7 +88,6 @@ TEST(test_without_air)
 		decide(exam, 2, cases[i].object, cases[i].object, cases[i].bright);
 		if (cases[i].relative ? !strstr(exam->relative, cases[i].relative) : exam->relative[0])
 			fail_msg("%g: %s", cases[i].object, exam->relative);
-		exam_close(exam);
 	}
 }
 

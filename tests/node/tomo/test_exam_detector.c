@@ -44,7 +44,6 @@ TEST(test_pitch)
 		assert_non_null(strstr(exam->warnings, "Geometry from literature"));
 		assert_null(strstr(strstr(exam->warnings, "Geometry from literature"), "scaled")); /* it is the last sentence */
 		assert_true(!strstr(exam->warnings, "scaled to a plane") == !(cases[i].spacing && cases[i].spacing[0] == '0'));
-		exam_close(exam);
 	}
 	refused(EDITS({-1, TAG_DETECTOR_ELEMENT_SPACING, "1\\1"}, {-1, TAG_IMAGER_PIXEL_SPACING, "0.9\\0.9"}), EBADMSG,
 		PARTS("(0018,1164) is 0.9 mm", "(0018,7022) 1 mm"));
@@ -70,7 +69,6 @@ TEST(test_distance_to_patient)
 		if (cases[i].meaning)
 			assert_string_equal(exam->sod_meaning, cases[i].meaning);
 		assert_true(exam->support == 20); /* never derived */
-		exam_close(exam);
 	}
 	refused(EDITS({-1, TAG_DISTANCE_SOURCE_TO_PATIENT, "630.5"}), EBADMSG,
 		PARTS("(0018,1111) is 630.5 mm", "620 mm", "608 mm", "640 mm"));
@@ -151,7 +149,6 @@ static void check_window(int turns, bool flip, const char *orientation, bool tow
 	assert_true(exam->window[0] == x && exam->window[1] == y);
 	assert_true(exam->scan->lo[0] == x && exam->scan->lo[1] == y - ROWS / 2.0);
 	assert_non_null(strstr(exam->warnings, "part of the detector"));
-	exam_close(exam);
 }
 
 TEST(test_window)
@@ -185,7 +182,6 @@ TEST(test_window_refused)
 	refused(EDITS({-1, TAG_FIELD_OF_VIEW_ORIGIN, "3\\0"}), EBADMSG, PARTS("(0018,7030) is 3\\0", "elements_y", "'bench'"));
 	exam = exam_of(EDITS({-1, TAG_FIELD_OF_VIEW_ORIGIN, "0\\0"}, {-1, TAG_FIELD_OF_VIEW_ROTATION, "180"}));
 	assert_true(exam->window[0] == 0 && exam->window[1] == 0);
-	exam_close(exam);
 }
 
 /* ---- where the geometry is from ---- */
@@ -196,15 +192,12 @@ TEST(test_source)
 
 	assert_non_null(strstr(exam->warnings, "Geometry from literature: the profile 'bench'"));
 	assert_string_equal(exam->geometry, "");
-	exam_close(exam);
 	exam = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Fitted"}));
 	assert_string_equal(exam->warnings, "");
 	assert_string_equal(exam->geometry, "Geometry calibrated on 2026-05-31 with residuals of 0.05 bins.");
-	exam_close(exam);
 	exam = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Window"}, {-1, TAG_FIELD_OF_VIEW_ORIGIN, "9\\0"}));
 	assert_string_equal(exam->warnings, "");
 	assert_string_equal(exam->geometry, "");
-	exam_close(exam);
 }
 
 /* Matrices of the header replace the geometry of the profile, whose source is then not stated. */
@@ -236,7 +229,6 @@ TEST(test_announced)
 		assert_int_equal(exam->n_views, 5);
 		assert_int_equal(exam->announced, 5); /* not called partial */
 		assert_non_null(strstr(exam->warnings, "(0020,1002) announces "));
-		exam_close(exam);
 	}
 	refused_n(4, EDITS(of_window, origin, {-1, TAG_IMAGES_IN_ACQUISITION, "6"}), EBADMSG,
 		  PARTS("4 projections", "(0020,1002)", "6"));
@@ -249,11 +241,9 @@ TEST(test_announced)
 		assert_int_equal(fixture_open(4, &exam, &err), 0);
 	}
 	assert_non_null(strstr(exam->warnings, "4 projections, as (0020,1002) announces; a complete exam of this system has 5"));
-	exam_close(exam);
 	/* more */
 	exam = exam_of(EDITS({-1, TAG_MANUFACTURER_MODEL_NAME, "Four"}));
 	assert_non_null(strstr(exam->warnings, "5 projections, as (0020,1002) announces; a complete exam of this system has 4"));
-	exam_close(exam);
 }
 
 TESTS_SETUP(fixture_start, fixture_stop);

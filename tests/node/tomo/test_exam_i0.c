@@ -68,7 +68,6 @@ TEST(test_noise)
 		assert_true(fabs(e->i0[3].i0 / LEVEL - (way == 0 ? 1 : 0.95)) < 1e-9);
 		assert_true(e->i0[0].source == I0_OF_VIEW && e->i0[4].source == I0_OF_VIEW);
 	}
-	exam_close(e);
 }
 
 /* The shadow of a collimator is passed on, and named. */
@@ -94,7 +93,6 @@ TEST(test_shadow)
 	assert_int_equal(exam_decide_i0(e, air, &err), 0);
 	assert_true(exam_view_prep(e, &e->i0[1]).shadow.far + exam_view_prep(e, &e->i0[1]).shadow.last == 0);
 	assert_null(strstr(e->warnings, "collimator"));
-	exam_close(e);
 }
 
 TEST(test_own)
@@ -110,7 +108,6 @@ TEST(test_own)
 	fill(air, 0.4);
 	air[2].percentile = 0.9 * LEVEL; /* not a value of the plateau */
 	decided(e, air, EACH(part, part, level, part, part), I0_OF_VIEW);
-	exam_close(e);
 }
 
 TEST(test_others)
@@ -137,7 +134,6 @@ TEST(test_others)
 	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
 	assert_true(fabs(e->i0[1].i0 - 0.99 * LEVEL) < 1e-6 * LEVEL && e->i0[1].source == I0_OF_VIEW);
 	assert_true(e->i0[4].i0 == LEVEL && e->i0[4].source == I0_OF_OTHERS && !e->relative[0]);
-	exam_close(e);
 
 	e = exam_of(EDITS(MODEL("Part"), EXPOSURES));
 	assert_true(e->views[0].charge == 4 && e->views[4].charge == 8);
@@ -146,7 +142,6 @@ TEST(test_others)
 	hide(&air[1], AIR_NO_EDGE);
 	hide(&air[4], AIR_NO_EDGE);
 	decided(e, air, EACH(level / 2, level / 2, level, level, level), I0_OF_OTHERS);
-	exam_close(e);
 }
 
 TEST(test_profile)
@@ -160,13 +155,11 @@ TEST(test_profile)
 	air[2].air.over_code = 4095;
 	decided(e, air, EACH(800, 800, 1600, 1600, 1600), I0_OF_PROFILE);
 	assert_true(e->i0[2].over_code == 4095 && e->i0[1].over_code == -1);
-	exam_close(e);
 
 	/* without exposure in the header, the value cannot be scaled */
 	e = exam_of(EDITS(MODEL("Air")));
 	decided(e, air, EACH(300, 300, 300, 300, 300), I0_UNKNOWN);
 	assert_non_null(strstr(e->relative, "over range"));
-	exam_close(e);
 }
 
 TEST(test_unknown)
@@ -188,7 +181,6 @@ TEST(test_unknown)
 	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
 	assert_true(e->i0[4].source == I0_UNKNOWN && e->i0[4].i0 == 400);
 	assert_non_null(strstr(e->relative, "air in 4 projections disagree"));
-	exam_close(e);
 }
 
 /* The highest level in range is found among the values without the over-range code, also where it is the percentile at first. */
@@ -226,7 +218,6 @@ TEST(test_over_percent)
 		if (air.percentile != want)
 			fail_msg("inverted %d: %g, not %g", way, air.percentile, want);
 	}
-	exam_close(e);
 }
 
 /* The largest value of the header is not believed if it is over range. */
@@ -245,7 +236,6 @@ TEST(test_header_max)
 		air[i].air.over_code = 4095;
 	}
 	decided(e, air, EACH(400, 400, 400, 400, 400), I0_UNKNOWN);
-	exam_close(e);
 }
 
 /* With an open field, the levels of all views must agree within 2 %, also if they drift from view to view. */
@@ -266,11 +256,9 @@ TEST(test_model)
 		assert_int_equal(e->i0[i].source, i == 4 ? I0_OF_OTHERS : I0_OF_VIEW);
 		assert_true(e->i0[i].i0 == (i == 4 ? LEVEL : air[i].air.level)); /* never the percentile */
 	}
-	exam_close(e);
 	e = exam_of(EDITS(MODEL("Part")));
 	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
 	assert_true(e->i0[4].source == I0_OF_VIEW && open_field_is_uniform(&e->i0[4].open));
-	exam_close(e);
 }
 
 /* A view that does not determine the slope has the median of the others, at the middle of the detector. */
@@ -299,7 +287,6 @@ TEST(test_fit)
 		air[i].air.field.along[0] = false;
 	assert_int_equal(exam_decide_i0(e, air, NULL), 0);
 	assert_non_null(strstr(e->relative, "open field along x, which open_field_fit"));
-	exam_close(e);
 }
 
 /* A profile that declares a uniform field: the air within the views, and of the views, shows that it is not. */
@@ -333,7 +320,6 @@ TEST(test_not_uniform)
 			fail_msg("levels %s the distance: '%s'", way ? "do not follow" : "follow", e->relative);
 		assert_true(way == 1 || strstr(e->relative, "distance of the source"));
 	}
-	exam_close(e);
 }
 
 /* The range ends above I0 in the middle of the detector, but not at its corners. */
@@ -345,7 +331,6 @@ TEST(test_saturation)
 	assert_true(exam_view_prep(e, &i0).saturation == 0);
 	open_field_set_slope(e->scan, (const double[]){-1e-3, 0}, &i0.open);
 	assert_true(exam_view_prep(e, &i0).saturation == e->prep.max_value);
-	exam_close(e);
 }
 
 /* Open an exam whose sixth image is the flat field of a profile with these keys. The profile is used until close_flat(). */
@@ -369,7 +354,6 @@ static int open_flat(const char *keys, const struct edit *edits, struct exam **r
 
 static void close_flat(struct exam *e)
 {
-	exam_close(e);
 	config_free(fixture_config);
 	fixture_config = fixture_standard;
 }

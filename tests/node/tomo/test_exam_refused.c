@@ -69,7 +69,7 @@ TEST(test_two_exposures)
 /* Systems may give some projections more dose: up to four times the median. */
 TEST(test_doses_of_one_exposure)
 {
-	exam_close(exam_of(EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "40"}, {4, TAG_EXPOSURE, "3"})));
+	exam_of(EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "40"}, {4, TAG_EXPOSURE, "3"}));
 	refused(EDITS({-1, TAG_EXPOSURE, "10"}, {0, TAG_EXPOSURE, "41"}), EBADMSG, PARTS("4 have 10, 1 has 41"));
 	refused(EDITS({-1, TAG_EXPOSURE, "9"}, {0, TAG_EXPOSURE, "2"}), EBADMSG, PARTS("4 have 9, 1 has 2"));
 }
@@ -134,7 +134,6 @@ TEST(test_other_patient_refused)
 	exam = exam_of(EDITS({1, TAG_PATIENT_NAME, "M\xDCLLER ^test^^"}, {2, TAG_PATIENT_BIRTH_DATE, NULL},
 			     {3, TAG_PATIENT_ID, "p1 "}, {4, TAG_PATIENT_NAME, NULL}));
 	assert_null(exam->patient);
-	exam_close(exam);
 }
 
 TEST(test_geometry_refused)
@@ -183,7 +182,7 @@ TEST(test_limits)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		exam_close(exam_of(EDITS({rows[i].image, rows[i].tag, rows[i].allowed})));
+		exam_of(EDITS({rows[i].image, rows[i].tag, rows[i].allowed}));
 		refused(EDITS({rows[i].image, rows[i].tag, rows[i].refused}), EBADMSG, PARTS(rows[i].names));
 	}
 }
@@ -432,7 +431,6 @@ TEST(test_empty_view)
 		assert_int_equal(exam_read_view(exam, 2, values, &err), -EBADMSG);
 		snprintf(says, sizeof(says), "2.dcm, frame 1: every stored value is %d, which is no projection", value);
 		assert_string_equal(err.msg, says);
-		exam_close(exam);
 	}
 }
 

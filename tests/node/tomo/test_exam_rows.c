@@ -126,7 +126,6 @@ TEST(test_movement)
 		if ((strstr(exam->warnings, "The shadow of the object moves") != NULL) != (cases[i].text != NULL) ||
 		    (cases[i].text && !strstr(exam->warnings, cases[i].text)))
 			fail_msg("%s: '%s'", cases[i].what, exam->warnings);
-		exam_close(exam);
 	}
 }
 
@@ -150,7 +149,6 @@ TEST(test_two_exchanges)
 			    (i == 0) ||
 		    (strstr(exam->warnings, "The shadow") != NULL) != (i == 0))
 			fail_msg("%s", exam->warnings);
-		exam_close(exam);
 	}
 }
 
@@ -173,7 +171,6 @@ TEST(test_lost)
 	assert_non_null(strstr(exam->warnings, exam->columns_toward_chest
 						       ? "Columns 18 to 22 of 1.dcm all have the values of the column after them"
 						       : "Columns 3 to 7 of 1.dcm all have the values of the column before"));
-	exam_close(exam);
 }
 
 TESTS_SETUP(fixture_start, fixture_stop);

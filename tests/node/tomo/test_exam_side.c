@@ -69,7 +69,6 @@ TEST(test_statements)
 			expect_refusal(rc, EBADMSG, &err, exam, PARTS(cases[i].refusal));
 		else if (rc < 0)
 			fail_msg("case %zu: %s", i, err.msg);
-		exam_close(exam);
 	}
 }
 
@@ -114,7 +113,6 @@ TEST(test_mirrored)
 		assert_done(fixture_open(2, &exam, &err), &err);
 		if ((strstr(exam->warnings, "that of a mirrored image") != NULL) != cases[i].mirrored)
 			fail_msg("%s %s: %s", cases[i].orientation.laterality, cases[i].orientation.orientation, exam->warnings);
-		exam_close(exam);
 	}
 }
 
@@ -196,7 +194,6 @@ TEST(test_edges_of_views)
 	exam_warn_edges(exam, air);
 	assert_non_null(
 		strstr(exam->warnings, "by Patient Orientation (0020,0020), 'A\\R', and air is along the chest wall, in 1 of 5"));
-	exam_close(exam);
 }
 
 TESTS_SETUP(fixture_start, fixture_stop);

@@ -170,9 +170,7 @@ TEST(test_series)
 		compare_nifti(&in, path_of("out.nii"), report.factor);
 		image_series_close(s);
 		paths_free(paths, n);
-		series_report_clear(&report);
 	}
-	input_clear(&in);
 }
 
 /* ---- time frames and gates ---- */
@@ -180,11 +178,9 @@ TEST(test_series)
 #define IMAGES 3
 
 /* Write a series of three images: of frames, or of gates of a cycle of 900 ms that lasts from 300 ms on. */
-static struct series_report write_images(struct input *in, const struct pet_frame *frames, float *volumes)
+static struct series_report write_frames(struct input *in, const struct pet_frame *frames, float *volumes)
 {
 	static int64_t marks[] = {300, 1200, 2100};
-	struct series_report report;
-	struct err err = {0};
 
 	pet_images_set_gates(&in->s.images, &(struct pet_gates){.n = IMAGES, .marks = {3, marks}, .signal = PET_SIGNAL_ECG});
 	in->s.images.of = frames ? PET_FRAMES : PET_GATES;
@@ -192,8 +188,7 @@ static struct series_report write_images(struct input *in, const struct pet_fram
 		in->s.images.image[i].time = frames[i];
 	for (int i = 0; i < IMAGES * N_VOXELS; i++)
 		volumes[i] = (float)(1 + i % 977);
-	assert_done(pet_result_write(&in->s, &in->info, volumes, folder, &report, &err), &err);
-	return report;
+	return write_images(in, volumes);
 }
 
 /* Compare each voxel with that of its image, up to a factor of the image, which is returned. */
@@ -291,7 +286,7 @@ TEST(test_images)
 		json_t *root;
 
 		input_make(&in);
-		report = write_images(&in, cases[k].frames, volumes);
+		report = write_frames(&in, cases[k].frames, volumes);
 		for (int i = 0; i < report.n; i++)
 			paths[i * 7 % report.n] = strdup(path_of(report.file[i]));
 		s = series_open(paths, (size_t)report.n);
@@ -319,9 +314,7 @@ TEST(test_images)
 		paths[0] = strdup(paths[1]); /* a repeated object is not a further one */
 		expect_refused(paths, (size_t)report.n, "incomplete: 11 of 12 slices");
 		paths_free(paths, (size_t)report.n);
-		series_report_clear(&report);
 		in.s.images.gates.marks = (struct pet_marks){0};
-		input_clear(&in);
 	}
 }
 
@@ -339,14 +332,11 @@ TEST(test_refused)
 	expect_refused(paths, 0, "none of the files is a PET or CT image");
 	mixed[0] = strdup(paths[0]);
 	in.protocol.pet.iterations++; /* another series, in the same folder */
-	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &other, NULL), 0);
+	other = write_images(&in, in.volume);
 	mixed[1] = strdup(path_of(other.file[1]));
 	expect_refused(mixed, 2, "give one");
 	paths_free(mixed, 2);
 	paths_free(paths, n);
-	series_report_clear(&report);
-	series_report_clear(&other);
-	input_clear(&in);
 }
 
 /* A scanner of one ring has one slice. */
@@ -359,15 +349,13 @@ TEST(test_one_slice)
 
 	input_make(&in);
 	in.plan.grid.n[2] = 1;
-	assert_int_equal(pet_result_write(&in.s, &in.info, in.volume, folder, &report, NULL), 0);
+	report = write_images(&in, in.volume);
 	path = strdup(path_of(report.file[0]));
 	s = series_open(&path, 1);
 	assert_int_equal(s->n[2], 1);
 	assert_true(fabs(s->spacing[2] - 3.27) < 1e-9);
 	image_series_close(s);
 	free(path);
-	series_report_clear(&report);
-	input_clear(&in);
 }
 
 TEST(test_rename_data)

@@ -97,7 +97,6 @@ TEST(images)
 							: export_nifti(s, path, &err)),
 				    &err);
 			compare(s, path);
-			image_series_close(s);
 		}
 }
 
@@ -142,7 +141,6 @@ TEST(pictures)
 							 at[2], x, y, (double)p.value[y * p.width + x]);
 			picture_clear(&p);
 		}
-		image_series_close(s);
 	}
 }
 

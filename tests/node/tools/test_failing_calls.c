@@ -433,8 +433,6 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	dynamic->time = NULL;
-	image_series_close(series);
-	image_series_close(dynamic);
 	dicom_stop();
 	return 0;
 }
