@@ -139,14 +139,34 @@ static inline const char *save(const struct bytes *b, size_t n)
 	return path;
 }
 
-/* Open the bytes as a file. The test fails if they are refused. */
-static inline struct dicom_file *open_bytes(const struct bytes *b)
+TEST_GIVES_BACK(dicom_close);
+
+/* A new object. It is closed when the test ends, as what the two below open. */
+static inline struct dicom_file *new_object(const char *sop_class, const char *sop_instance)
 {
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 
-	assert_done(dicom_open(save(b, b->n), &file, &err), &err);
+	assert_done(dicom_new(sop_class, sop_instance, &file, &err), &err);
+	test_later(give_back_dicom_close, file);
 	return file;
+}
+
+/* Open a file. The test fails if it is refused. */
+static inline struct dicom_file *open_file(const char *path)
+{
+	struct dicom_file *file = NULL;
+	struct err err = {0};
+
+	assert_done(dicom_open(path, &file, &err), &err);
+	test_later(give_back_dicom_close, file);
+	return file;
+}
+
+/* Open the bytes as a file. The test fails if they are refused. */
+static inline struct dicom_file *open_bytes(const struct bytes *b)
+{
+	return open_file(save(b, b->n));
 }
 
 /* Open the bytes as a file. The test fails unless they are refused with the error `code` and a message that contains `words`. */

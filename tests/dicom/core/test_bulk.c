@@ -39,7 +39,7 @@ static struct dicom_file *make_header(void)
 	struct dicom_item *item;
 	struct err err = {0};
 
-	assert_int_equal(dicom_new(RAW_DATA, "1.2.3", &file, &err), 0);
+	file = new_object(RAW_DATA, "1.2.3");
 	assert_int_equal(dicom_put_text(dicom_root(file), 0x00100010, "A^B", &err), 0);
 	item = dicom_add_item(dicom_root(file), 0x00540016, &err);
 	assert_non_null(item);
@@ -64,11 +64,11 @@ TEST(test_roundtrip)
 		long number = 0;
 
 		assert_done(dicom_write_bulk(in_folder("a.dcm"), file, TAG_BULK, n, read_source, &source, &err), &err);
-		dicom_close(file);
 		assert_int_equal(source.at, n);
 		assert_true(source.largest <= 4 << 20);
 		if (dicom_open(in_folder("a.dcm"), &file, &err) < 0)
 			fail_msg("%zu bytes: %s", n, err.msg);
+		test_later(give_back_dicom_close, file);
 		assert_true(dicom_bulk_size(file, TAG_BULK, &size));
 		assert_int_equal(size, padded);
 		assert_int_equal(dicom_bulk_read(file, TAG_BULK, 0, bytes, padded, &err), 0);
@@ -88,7 +88,6 @@ TEST(test_roundtrip)
 		assert_int_equal(number, 17);
 		assert_false(dicom_bulk_size(file, 0x00711011, &size)); /* this element is a number, not a large value */
 		assert_int_equal(dicom_bulk_read(file, 0x00711012, 0, bytes, 1, &err), -ENOENT);
-		dicom_close(file);
 		free(bytes);
 	}
 }
@@ -107,7 +106,6 @@ TEST(test_failures)
 			 -EFBIG);
 	assert_int_equal(dicom_write_bulk(in_folder("a.dcm"), file, 0x00711011, 2, read_source, &source, &err), -EINVAL);
 	assert_true(dicom_write_bulk(in_folder("no/a.dcm"), file, TAG_BULK, 2, read_source, &source, &err) < 0);
-	dicom_close(file);
 }
 
 /* A file that becomes shorter after it was opened: an error, never the bytes that the buffer had before. */
@@ -120,13 +118,11 @@ TEST(test_shortened)
 	struct stat st;
 
 	ok(dicom_write_bulk(in_folder("a.dcm"), file, TAG_BULK, sizeof(bytes), read_source, &source, &err), &err);
-	dicom_close(file);
-	ok(dicom_open(in_folder("a.dcm"), &file, &err), &err);
+	file = open_file(in_folder("a.dcm"));
 	assert_int_equal(stat(in_folder("a.dcm"), &st), 0);
 	assert_int_equal(truncate(in_folder("a.dcm"), st.st_size - 1000), 0);
 	assert_int_equal(dicom_bulk_read(file, TAG_BULK, 0, bytes, 4000, &err), 0);
 	assert_error(dicom_bulk_read(file, TAG_BULK, 0, bytes, sizeof(bytes), &err), &err, EIO, "shorter");
-	dicom_close(file);
 	unlink(in_folder("a.dcm"));
 }
 

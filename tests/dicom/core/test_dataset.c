@@ -23,11 +23,7 @@
 
 static struct dicom_file *fresh(void)
 {
-	struct dicom_file *file = NULL;
-	struct err err = {0};
-
-	ok(dicom_new(MG_PROCESSING, "1.2.3", &file, &err), &err);
-	return file;
+	return new_object(MG_PROCESSING, "1.2.3");
 }
 
 TEST(test_put_and_get)
@@ -95,7 +91,6 @@ TEST(test_put_and_get)
 	assert_non_null(dicom_add_item(root, VIEW, &err));
 	assert_int_equal(dicom_get_text(root, VIEW, text, sizeof(text), &err), -EBADMSG);
 	assert_int_equal(dicom_get_double(root, VIEW, 0, &d, &err), -EBADMSG);
-	assert_null(dicom_close(file));
 	assert_null(dicom_close(NULL));
 }
 
@@ -131,8 +126,7 @@ TEST(test_values_that_do_not_fit)
 	ok(dicom_new(MG_PROCESSING, uid, &longest, &err), &err);
 	ok(dicom_get_text(dicom_root(longest), 0x00080018, copy, sizeof(copy), &err) == 1 ? 0 : -1, &err);
 	assert_string_equal(copy, uid);
-	dicom_close(longest);
-	dicom_close(file);
+	assert_null(dicom_close(longest));
 }
 
 /* Each whole number is stored within the range of its VR and read back; the next one on either side is refused. */
@@ -165,7 +159,6 @@ TEST(ranges_of_whole_numbers)
 			assert_int_equal(back, exact ? value : 1);
 			assert_error(dicom_put_int(root, rows[i].tag, value + (high ? 1 : -1), &err), &err, ERANGE, "outside");
 		}
-	dicom_close(file);
 }
 
 /* The longest text and list of a VR with a length of 16 bits, and one more. */
@@ -201,7 +194,6 @@ TEST(longest_values)
 	text[65535] = '\0';
 	assert_error(dicom_put_text(root, COMMENT, text, &err), &err, EMSGSIZE, "65535 bytes");
 	ok(dicom_put_text(root, TEXT_VALUE, text, &err), &err); /* UT has a length of 32 bits */
-	dicom_close(file);
 }
 
 struct put {
@@ -248,7 +240,6 @@ static int try_put(const void *row, struct err *err)
 		ok(dicom_put_text(root, COMMENT, "x", err), err);
 		rc = dicom_copy(root, r->tag, NULL, err);
 	}
-	dicom_close(file);
 	return rc;
 }
 
@@ -284,7 +275,6 @@ TEST(longest_private_creator)
 	ok(dicom_put_private(dicom_root(file), 0x0071, LETTERS + 1, 1, "LO", "x", &err), &err);
 	ok(dicom_put_private(dicom_root(file), 0x0009, "A", 0xff, "LO", "x", &err), &err);
 	assert_true(dicom_has(dicom_root(file), 0x000910ff));
-	dicom_close(file);
 }
 
 TEST(texts_that_are_allowed)
@@ -403,7 +393,6 @@ TEST(test_decimal_strings)
 		check_ds(root, mantissa * pow(10, (int)(seed >> 33) % (k % 2 ? 300 : 15)));
 		check_ds(root, mantissa * pow(10, -(int)(seed >> 33) % 300));
 	}
-	dicom_close(file);
 }
 
 /* Three levels of sequences from one data set to another, and through a file. */
@@ -431,10 +420,8 @@ TEST(test_copy)
 	ok(dicom_put_private(dicom_root(to), 0x0071, "TOMONODE TEST 1", 0x02, "LO", "hello", &err), &err);
 	ok(dicom_put_private(dicom_root(to), 0x0071, "TOMONODE TEST 1", 0x03, "UT", "a\\b", &err), &err);
 	assert_int_equal(dicom_put_private(dicom_root(to), 0x0071, "ANOTHER", 0x02, "LO", "x", &err), -EEXIST);
-	dicom_close(from);
 	ok(dicom_write(in_folder("copy.dcm"), to, &err), &err);
-	dicom_close(to);
-	ok(dicom_open(in_folder("copy.dcm"), &back, &err), &err);
+	back = open_file(in_folder("copy.dcm"));
 	assert_int_equal(dicom_item_count(dicom_root(back), SHARED), 2);
 	assert_null(dicom_item_at(dicom_root(back), SHARED, 2));
 	assert_null(dicom_item_at(dicom_root(back), VIEW, 0));
@@ -451,7 +438,6 @@ TEST(test_copy)
 	assert_string_equal(text, "TOMONODE TEST 1");
 	assert_int_equal(dicom_get_text(dicom_root(back), DICOM_TAG(0x0071, 0x1003), text, sizeof(text), &err), 1);
 	assert_string_equal(text, "a\\b");
-	dicom_close(back);
 	/* only the object's file remains */
 	assert_int_equal(access(in_folder("copy.dcm.part"), F_OK), -1);
 	unlink(in_folder("copy.dcm"));
@@ -481,13 +467,10 @@ TEST(test_large_values)
 	for (size_t k = 0; k < sizeof(blob); k++)
 		blob[k] = (unsigned char)(k * 7 >> 3);
 	ok(dicom_write_bulk(in_folder("large.dcm"), file, tag, sizeof(blob), read_blob, &from, &err), &err);
-	dicom_close(file);
-	ok(dicom_open(in_folder("large.dcm"), &file, &err), &err);
+	file = open_file(in_folder("large.dcm"));
 	unlink(in_folder("large.dcm"));
 	assert_int_equal(dicom_copy(dicom_root(file), tag, dicom_root(copy), &err), 1);
-	dicom_close(file);
 	ok(dicom_write(in_folder("large2.dcm"), copy, &err), &err);
-	dicom_close(copy);
 	assert_int_equal(stat(in_folder("large2.dcm"), &st), 0);
 	FILE *f = fopen(in_folder("large2.dcm"), "r");
 	unsigned char *all = malloc((size_t)st.st_size);
@@ -517,7 +500,6 @@ TEST(test_unreadable_numbers)
 		assert_error(dicom_get_double(dicom_root(file), SID, 0, &d, &err), &err, EBADMSG,
 			     "(0018,1110) DistanceSourceToDetector");
 		assert_int_equal(dicom_get_int(dicom_root(file), SID, 0, &i, &err), -EBADMSG);
-		dicom_close(file);
 	}
 	/* the message contains a long value in shortened form and without control characters */
 	add_meta(&b, EXPLICIT);
@@ -525,7 +507,6 @@ TEST(test_unreadable_numbers)
 	struct dicom_file *file = open_bytes(&b);
 	assert_error(dicom_get_double(dicom_root(file), SID, 0, &d, &err), &err, EBADMSG, "\"1234?567890123456789012345678901");
 	assert_null(strchr(err.msg, '\n'));
-	dicom_close(file);
 	/* blanks, plus signs and exponents are valid; an empty component between backslashes is absent */
 	add_meta(&b, EXPLICIT);
 	add_header(&b, GRADIENT, "FD", 16);
@@ -544,7 +525,6 @@ TEST(test_unreadable_numbers)
 	assert_error(dicom_get_double(dicom_root(file), GRADIENT, 0, &d, &err), &err, EBADMSG, "nan");
 	assert_int_equal(dicom_get_double(dicom_root(file), GRADIENT, 1, &d, &err), -EBADMSG);
 	assert_true(d == 655.5);
-	dicom_close(file);
 }
 
 /* Each VR of numbers, stored as it is and as UN, whose VR is that of the dictionary; the smallest and the largest value. */
@@ -587,7 +567,6 @@ TEST(numbers_of_each_vr)
 		assert_int_equal(dicom_get_double(dicom_root(file), cases[c].tag, 1, &value, &err), 0); /* there is no second */
 		assert_int_equal(dicom_get_int(dicom_root(file), cases[c].tag, 0, &whole, &err), cases[c].whole);
 		assert_true(cases[c].whole == 1 ? (double)whole == value : whole == 7);
-		dicom_close(file);
 	}
 }
 
@@ -614,7 +593,6 @@ TEST(words_of_each_vr)
 		if (n != 2 || words[0] != 0x0102 || words[1] != 0xfffe)
 			fail_msg("%s: %zu words %x %x", vrs[k], n, words[0], words[1]);
 		assert_int_equal(dicom_get_words(dicom_root(file), 0x00283002, words, 2, &n, &err), 0);
-		dicom_close(file);
 		words[0] = 7;
 		n = 9;
 	}
@@ -622,12 +600,10 @@ TEST(words_of_each_vr)
 	add_header(&b, 0x00283006, "OW", 0);
 	file = open_bytes(&b);
 	assert_int_equal(dicom_get_words(dicom_root(file), 0x00283006, words, 2, &n, &err), 0);
-	dicom_close(file);
 	add_meta(&b, EXPLICIT);
 	add_text(&b, 0x00283006, "LO", "1234");
 	file = open_bytes(&b);
 	assert_error(dicom_get_words(dicom_root(file), 0x00283006, words, 2, &n, &err), &err, EBADMSG, "LO");
-	dicom_close(file);
 }
 
 /* An attribute of one value that has two: neither is read. An empty second value is none. */
@@ -654,7 +630,6 @@ TEST(test_second_value_refused)
 	assert_true(d == 7 && i == 7);
 	assert_int_equal(dicom_get_int(dicom_root(file), 0x00200013, 0, &i, &err), 1);
 	assert_int_equal(i, 3);
-	dicom_close(file);
 }
 
 /* Text is returned as stored: without padding, with odd lengths and unusual characters. A UN value is read with the dictionary's
@@ -693,7 +668,6 @@ TEST(test_stored_text)
 	/* the terminator needs room, too */
 	assert_int_equal(dicom_get_text(root, KVP, text, 2, &err), -EMSGSIZE);
 	assert_int_equal(dicom_get_text(root, KVP, text, 3, &err), 1);
-	dicom_close(file);
 	/* implicit VR: "US or SS" by PixelRepresentation */
 	add_meta(&b, IMPLICIT);
 	add_item(&b, DICOM_TAG(0x0028, 0x0103), 2);
@@ -710,7 +684,6 @@ TEST(test_stored_text)
 	assert_int_equal(i, -1);
 	assert_int_equal(dicom_get_int(dicom_item_at(dicom_root(file), MODALITY_LUT, 0), LUT_DESCRIPTOR, 1, &i, &err), 1);
 	assert_int_equal(i, -3);
-	dicom_close(file);
 }
 
 /* Escape sequences are bytes of the 7-bit range: text with them must be converted, too. */
@@ -735,7 +708,6 @@ TEST(test_character_sets)
 		if (dicom_get_utf8(dicom_root(file), 0x00100010, text, sizeof(text), &err) != 1)
 			fail_msg("%s: %s", known[k].charset, err.msg);
 		assert_string_equal(text, known[k].utf8);
-		dicom_close(file);
 	}
 }
 

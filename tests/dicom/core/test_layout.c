@@ -57,7 +57,6 @@ TEST(test_sample_is_read)
 	assert_true(d == 7.25);
 	ok(dicom_pixels_info(file, &info, &err), &err);
 	assert_true(dicom_has(dicom_root(file), PIXELS));
-	dicom_close(file);
 }
 
 /* The file truncated at every byte: it is refused if an element is incomplete, and never read beyond its end. */
@@ -137,7 +136,7 @@ TEST(test_meta_length)
 		add_text(&b, 0x00020010, "UI", "1.2.840.10008.1.2.1 ");
 		add_text(&b, SID, "DS", "1 ");
 		if (k == 0)
-			dicom_close(open_bytes(&b));
+			open_bytes(&b);
 		else
 			refused(&b, EBADMSG, "(0002,0000)");
 	}
@@ -256,7 +255,7 @@ TEST(test_fragments)
 			if (rows[i].names)
 				refused(&b, EBADMSG, rows[i].names);
 			else
-				dicom_close(open_bytes(&b));
+				open_bytes(&b);
 		}
 	add_meta(&b, EXPLICIT);
 	add_header(&b, PIXELS, "UN", 2);
@@ -290,7 +289,7 @@ TEST(test_depth)
 	uint32_t inner = 0;
 
 	add_nest(&b, EXPLICIT, 16, SHARED);
-	dicom_close(open_bytes(&b));
+	open_bytes(&b);
 	add_nest(&b, EXPLICIT, 17, SHARED);
 	refused(&b, EBADMSG, "more than 16 deep");
 	add_nest(&b, EXPLICIT, 1500, SHARED);
@@ -306,7 +305,7 @@ TEST(test_depth)
 			add_item(&b, ITEM, inner);
 		}
 		if (n == 16)
-			dicom_close(open_bytes(&b));
+			open_bytes(&b);
 		else
 			refused(&b, EBADMSG, "more than 16 deep");
 	}
@@ -382,9 +381,9 @@ TEST(test_private_creators)
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 
-	ok(dicom_open(save_private(17, 240), &file, &err), &err); /* 4080 creators, 9 million comparisons */
+	file = open_file(save_private(17, 240)); /* 4080 creators, 9 million comparisons */
 	assert_true(dicom_has(dicom_root(file), 0x00491000));
-	file = dicom_close(file);
+	file = NULL;
 	assert_error(dicom_open(save_private(18, 240), &file, &err), &err, EBADMSG, "(004B,0020) at offset");
 	assert_non_null(strstr(err.msg, "more than 4096 private creators in one data set or item"));
 	assert_int_equal(dicom_open(save_private(1000, 240), &file, &err), -EBADMSG);
@@ -420,10 +419,8 @@ TEST(test_private_elements)
 		assert_int_equal(fwrite(b.p, 1, b.n, f), b.n);
 		assert_int_equal(fwrite(items, 1, n, f), n);
 		assert_int_equal(fclose(f), 0);
-		if (many == 20) {
-			ok(dicom_open(in_folder("items.dcm"), &file, &err), &err);
-			file = dicom_close(file);
-		}
+		if (many == 20)
+			open_file(in_folder("items.dcm"));
 	}
 	assert_error(dicom_open(in_folder("items.dcm"), &file, &err), &err, EBADMSG,
 		     "too many private elements for 240 private creators: more than 20000000 comparisons");
@@ -463,14 +460,12 @@ TEST(test_odd_but_right)
 
 	/* a value of odd length is written to another file with an even length */
 	struct dicom_file *copy = NULL;
-	ok(dicom_new(MG_PROCESSING, "1.2.3", &copy, &err), &err);
+	copy = new_object(MG_PROCESSING, "1.2.3");
 	assert_int_equal(dicom_copy(dicom_root(file), 0x00080070, dicom_root(copy), &err), 1);
 	assert_int_equal(dicom_copy(dicom_root(file), 0x00089999, dicom_root(copy), &err), 1);
 	assert_int_equal(dicom_copy(dicom_root(file), PIXELS, dicom_root(copy), &err), -EINVAL);
 	assert_int_equal(dicom_write(in_folder("odd.dcm"), file, &err), -EINVAL); /* has pixel data */
-	dicom_close(file);
 	ok(dicom_write(in_folder("odd.dcm"), copy, &err), &err);
-	dicom_close(copy);
 	/* a UID of odd length is padded with NUL, text with a space (PS3.5 9.1, 6.2) */
 	FILE *f = fopen(in_folder("odd.dcm"), "r");
 	b.n = fread(b.p, 1, sizeof(b.p), f);
@@ -483,11 +478,10 @@ TEST(test_odd_but_right)
 			       "\x08\0\x70\0LO\4\0"
 			       "odd ",
 			       12));
-	ok(dicom_open(in_folder("odd.dcm"), &file, &err), &err);
+	file = open_file(in_folder("odd.dcm"));
 	assert_int_equal(dicom_get_text(dicom_root(file), 0x00080070, text, sizeof(text), &err), 1);
 	assert_string_equal(text, "odd");
 	assert_int_equal(dicom_item_count(dicom_root(file), 0x00089999), 1);
-	dicom_close(file);
 }
 
 /* Append a raw deflate stream: the bytes of *plain, then n zeros. Return the CRC-32 of both. */

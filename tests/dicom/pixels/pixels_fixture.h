@@ -27,7 +27,7 @@ static inline struct dicom_file *header(long rows, long columns, long frames)
 	struct dicom_item *root;
 	struct err err = {0};
 
-	ok(dicom_new(MG_PROCESSING, "1.2.3.4", &file, &err), &err);
+	file = new_object(MG_PROCESSING, "1.2.3.4");
 	root = dicom_root(file);
 	ok(dicom_put_int(root, DICOM_TAG(0x0028, 0x0002), 1, &err), &err);
 	ok(dicom_put_text(root, DICOM_TAG(0x0028, 0x0004), "MONOCHROME2", &err), &err);
@@ -49,7 +49,6 @@ static inline const char *sample(void)
 	uint16_t values[N];
 
 	ok(dicom_writer_open(in_folder("sample.dcm"), file, NULL, &w, &err), &err);
-	dicom_close(file);
 	for (int f = 0; f < N_FRAMES; f++) {
 		for (int k = 0; k < N; k++)
 			values[k] = value_at(f, k);

@@ -33,7 +33,6 @@ static const char *write_sample(const char *name, int change, const char *text, 
 	if (text)
 		ok(dicom_put_text(dicom_root(file), DICOM_TAG(0x0010, 0x4000), text, &err), &err);
 	ok(dicom_writer_open(path, file, &options, &w, &err), &err);
-	dicom_close(file);
 	for (int f = 0; f < N_FRAMES; f++) {
 		for (int k = 0; k < N; k++)
 			values[k] = (uint16_t)(value_at(f, k) + (f == N_FRAMES - 1 && k == N - 1 ? change : 0));

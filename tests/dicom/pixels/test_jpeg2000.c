@@ -170,7 +170,6 @@ TEST(test_every_kind)
 			if (values[i] != (sample_of(k, i) & ((1 << k->bits) - 1)))
 				fail_msg("%d x %d, %d bits: value %d is %u instead of %d", k->columns, k->rows, k->bits, i,
 					 values[i], sample_of(k, i));
-		dicom_close(file);
 	}
 	syntax = JPEG_2000;
 }
@@ -184,7 +183,6 @@ static void refused_frame(const struct kind *described, const struct memory *cod
 
 	if (r != -error || !strstr(err.msg, words))
 		fail_msg("%zu of %zu bytes: %d (%s) instead of %d with \"%s\"", n, code->end, r, err.msg, -error, words);
-	dicom_close(file);
 }
 
 TEST(test_what_the_object_does_not_describe)
@@ -246,7 +244,6 @@ TEST(test_what_was_left_out)
 		file = open_object(&whole, &cut, n + 2);
 		if (dicom_read_frame(file, 0, values, &err) == -ENOTSUP)
 			found = strstr(err.msg, "packets, which is lossy") ? n : 0;
-		dicom_close(file);
 	}
 	assert_true(found > 0);
 }
@@ -268,7 +265,6 @@ TEST(test_planes_of_a_few_blocks)
 	struct dicom_file *file = open_object(&k, &code, code.end);
 
 	ok(dicom_read_frame(file, 0, values, &err), &err);
-	dicom_close(file);
 	syntax = JPEG_2000_ANY;
 	refused_frame(&k, &code, code.end, ENOTSUP, "of which it cannot be told whether it is lossy");
 	syntax = JPEG_2000;
@@ -308,7 +304,6 @@ TEST(test_wavelet_of_a_tile)
 		ok(dicom_read_frame(file, 0, values, &err), &err);
 		for (int i = 0; i < k.columns * k.rows; i++)
 			assert_int_equal(values[i], sample_of(&k, i));
-		dicom_close(file);
 	}
 }
 
@@ -383,7 +378,6 @@ TEST(test_segments_of_the_header)
 		ok(dicom_read_frame(file, 0, values, &err), &err);
 		for (int v = 0; v < k.columns * k.rows; v++)
 			assert_int_equal(values[v], sample_of(&k, v));
-		dicom_close(file);
 	}
 	syntax = JPEG_2000;
 }
@@ -449,7 +443,6 @@ TEST(test_damaged)
 		wrong.bytes[at] ^= (unsigned char)(1u << at % 8);
 		file = open_object(&k, &wrong, wrong.end);
 		failed += dicom_read_frame(file, 0, values, &err) < 0;
-		dicom_close(file);
 	}
 	assert_true(failed > 40);
 }
@@ -489,7 +482,7 @@ TEST(test_gdcm)
 
 	if (tool("gdcmconv", "--j2k", sample(), out) < 0)
 		skip_because("gdcmconv is not installed");
-	ok(dicom_open(out, &file, &err), &err);
+	file = open_file(out);
 	assert_string_equal(dicom_transfer_syntax(file), JPEG_2000);
 	ok(dicom_pixels_info(file, &info, &err), &err);
 	assert_int_equal(info.frames, N_FRAMES);
@@ -502,7 +495,6 @@ TEST(test_gdcm)
 		assert_int_equal(reader[t].r, 0);
 		assert_true(reader[t].same);
 	}
-	dicom_close(file);
 }
 
 TESTS_SETUP(folder_make, folder_remove);

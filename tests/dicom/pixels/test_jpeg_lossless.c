@@ -108,7 +108,6 @@ static int read_code(const unsigned char *code, size_t n, uint16_t values[H * W]
 	add_item(&b, 0xfffee0dd, 0);
 	file = open_bytes(&b);
 	rc = dicom_read_frame(file, 0, values, err);
-	dicom_close(file);
 	return rc;
 }
 

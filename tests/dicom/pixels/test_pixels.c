@@ -19,7 +19,6 @@ static const char *sample_jpegls(void)
 	uint16_t values[N];
 
 	ok(dicom_writer_open(in_folder("jpegls.dcm"), file, &(struct dicom_writer_options){.jpegls = true}, &w, &err), &err);
-	dicom_close(file);
 	assert_int_equal(dicom_writer_frame(w, values, &err), -EINVAL);
 	for (int f = 0; f < N_FRAMES; f++) {
 		for (int k = 0; k < N; k++)
@@ -65,7 +64,7 @@ static void check_sample(const char *path, const char *syntax)
 	struct err err = {0};
 	uint16_t values[N];
 
-	ok(dicom_open(path, &file, &err), &err);
+	file = open_file(path);
 	assert_string_equal(dicom_transfer_syntax(file), syntax);
 	ok(dicom_pixels_info(file, &info, &err), &err);
 	assert_int_equal(info.rows, N_ROWS);
@@ -89,7 +88,6 @@ static void check_sample(const char *path, const char *syntax)
 	}
 	assert_int_equal(dicom_read_frame(file, N_FRAMES, values, &err), -EINVAL);
 	assert_int_equal(dicom_read_frame(file, -1, values, &err), -EINVAL);
-	dicom_close(file);
 }
 
 TEST(test_round_trip)
@@ -144,11 +142,9 @@ TEST(test_jpegls_extremes)
 		   &err);
 		ok(dicom_writer_fragment(w, code, used, &err), &err);
 		ok(dicom_writer_close(w, &err), &err);
-		dicom_close(file);
-		ok(dicom_open(in_folder("extreme.dcm"), &file, &err), &err);
+		file = open_file(in_folder("extreme.dcm"));
 		ok(dicom_read_frame(file, 0, again, &err), &err);
 		assert_memory_equal(values, again, (size_t)n * 2);
-		dicom_close(file);
 		assert_int_equal(jpegls_encode(values, frames[k].columns, frames[k].rows, 16, code, 8, &used, &err), -ENOBUFS);
 		free(code);
 		free(values);
@@ -201,7 +197,6 @@ TEST(test_bytes)
 				assert_int_equal(values[k], (f * 9 + k) * 9 + 1);
 			check_rows(file, f, 3, 3, values);
 		}
-		dicom_close(file);
 	}
 	add_image(&b, EXPLICIT, 3, 3, 3, 8);
 	add_header(&b, PIXELS, "OB", 30);
@@ -209,7 +204,6 @@ TEST(test_bytes)
 	struct dicom_file *file = open_bytes(&b);
 	struct dicom_pixel_info info;
 	assert_error(dicom_pixels_info(file, &info, &err), &err, EBADMSG, "30 bytes");
-	dicom_close(file);
 }
 
 /* More bytes than the frames need are padding (PS3.5 8.1.1 note), as long as they are less than a row and less than a column. */
@@ -251,7 +245,6 @@ TEST(test_excess)
 				}
 			}
 		}
-		dicom_close(file);
 	}
 }
 
@@ -276,7 +269,6 @@ TEST(test_unused_bits)
 		}
 		for (int k = 0; bits == 16 && k < 4; k++)
 			assert_int_equal(values[k], stored[k]);
-		dicom_close(file);
 	}
 }
 
@@ -303,13 +295,12 @@ TEST(test_encoded_bytes)
 
 		if (tool(made[m][0], made[m][1], in, out) < 0)
 			skip_because("%s is not installed", made[m][0]);
-		ok(dicom_open(out, &file, &err), &err);
+		file = open_file(out);
 		for (long f = 0; f < 3; f++) {
 			ok(dicom_read_frame(file, f, values, &err), &err);
 			for (int k = 0; k < 9; k++)
 				assert_int_equal(values[k], (f * 9 + k) * 9 + 1);
 		}
-		dicom_close(file);
 	}
 }
 
@@ -355,7 +346,6 @@ TEST(test_big_endian_bytes)
 			}
 			check_rows(file, f, 3, 3, values);
 		}
-		dicom_close(file);
 	}
 }
 
@@ -472,7 +462,6 @@ TEST(test_fragments_by_ends)
 					assert_int_equal(found[k], (uint16_t)((k + f) * (f == 2 ? 40503u : 4051u)));
 			}
 		}
-		dicom_close(file);
 	}
 	assert_true(odd); /* FF and D9 were in two fragments */
 }
@@ -489,18 +478,16 @@ TEST(test_memory)
 
 	getrusage(RUSAGE_SELF, &before);
 	ok(dicom_writer_open(in_folder("many.dcm"), file, NULL, &w, &err), &err);
-	dicom_close(file);
 	for (int f = 0; f < MANY; f++) {
 		values[0] = (uint16_t)f;
 		ok(dicom_writer_frame(w, values, &err), &err);
 	}
 	ok(dicom_writer_close(w, &err), &err);
-	ok(dicom_open(in_folder("many.dcm"), &file, &err), &err);
+	file = open_file(in_folder("many.dcm"));
 	for (int f = 0; f < MANY; f++) {
 		ok(dicom_read_frame(file, f, values, &err), &err);
 		assert_int_equal(values[0], f);
 	}
-	dicom_close(file);
 	getrusage(RUSAGE_SELF, &after);
 	assert_true(after.ru_maxrss - before.ru_maxrss < 16 * 1024); /* KiB */
 	free(values);

@@ -12,10 +12,9 @@ TEST(test_lossy_is_refused)
 
 	if (tool("dcmcjpls", "+en", sample(), in_folder("lossy.dcm")) < 0)
 		skip_because("dcmcjpls is not installed");
-	ok(dicom_open(in_folder("lossy.dcm"), &file, &err), &err); /* its header is valid */
+	file = open_file(in_folder("lossy.dcm")); /* its header is valid */
 	assert_error(dicom_pixels_info(file, &info, &err), &err, ENOTSUP, "1.2.840.10008.1.2.4.81");
 	assert_int_equal(dicom_read_frame(file, 0, values, &err), -ENOTSUP);
-	dicom_close(file);
 }
 
 /* Open the image. The test fails unless its pixels are refused. */
@@ -28,7 +27,6 @@ static void refused_image(const struct bytes *b, int code, const char *words)
 
 	if (r != -code || !strstr(err.msg, words))
 		fail_msg("%d (%s) instead of %d with \"%s\"", r, err.msg, -code, words);
-	dicom_close(file);
 }
 
 /* A code stream that lost something, in a syntax whose name says that it is lossless. */
@@ -78,12 +76,11 @@ TEST(test_lossy_behind_a_lossless_name)
 			fputc(cases[k].value, f);
 		}
 		fclose(f);
-		ok(dicom_open(out, &file, &err), &err);
+		file = open_file(out);
 		if (cases[k].says)
 			assert_error(dicom_read_frame(file, 0, values, &err), &err, ENOTSUP, cases[k].says);
 		else
 			ok(dicom_read_frame(file, 0, values, &err), &err);
-		dicom_close(file);
 	}
 }
 
@@ -182,7 +179,6 @@ TEST(test_largest_frame)
 			struct dicom_file *file = open_bytes(&b);
 
 			ok(dicom_pixels_info(file, &info, &err), &err);
-			dicom_close(file);
 		} else {
 			refused_image(&b, EFBIG, "more than 536870912 bytes");
 		}
@@ -222,7 +218,6 @@ TEST(test_value_above_bits_stored)
 			assert_non_null(strstr(err.msg, "value 4660 in row 2, column 1"));
 			assert_non_null(strstr(err.msg, "(0028,0101) BitsStored, which is 12"));
 		}
-		dicom_close(file);
 	}
 }
 
@@ -277,7 +272,6 @@ TEST(test_fragments_that_lie)
 	add_item(&b, 0xfffee0dd, 0);
 	file = open_bytes(&b);
 	assert_error(dicom_read_frame(file, 0, values, &err), &err, EBADMSG, "the fragments of a frame have 0 bytes");
-	dicom_close(file);
 	/* arbitrary bytes instead of a code stream: an error in every transfer syntax */
 	static const char *const syntaxes[] = {RLE, "1.2.840.10008.1.2.4.57", "1.2.840.10008.1.2.4.70", "1.2.840.10008.1.2.4.80"};
 	for (size_t s = 0; s < 4; s++) {
@@ -290,7 +284,6 @@ TEST(test_fragments_that_lie)
 		add_item(&b, 0xfffee0dd, 0);
 		file = open_bytes(&b);
 		assert_error(dicom_read_frame(file, 0, values, &err), &err, EBADMSG, "cannot be decoded");
-		dicom_close(file);
 	}
 }
 
@@ -363,7 +356,6 @@ TEST(test_rle_that_lies)
 			assert_int_equal(r, -EBADMSG);
 			assert_non_null(strstr(err.msg, "cannot be decoded"));
 		}
-		dicom_close(file);
 	}
 }
 
@@ -404,11 +396,10 @@ TEST(test_code_stream_of_another_size)
 		fseek(f, p - bytes + changes[k].at, SEEK_SET);
 		fputc(changes[k].value, f);
 		fclose(f);
-		ok(dicom_open(out, &file, &err), &err);
+		file = open_file(out);
 		int r = dicom_read_frame(file, 0, values, &err);
 		if (r != -changes[k].code || !strstr(err.msg, "cannot be decoded"))
 			fail_msg("change %zu: %d (%s)", k, r, err.msg);
-		dicom_close(file);
 	}
 }
 

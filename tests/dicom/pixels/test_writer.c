@@ -45,17 +45,13 @@ TEST(test_writer_refusals)
 	/* unsuitable headers */
 	ok(dicom_put_private(dicom_root(file), 0x7fe1, "MAKER", 1, "LO", "x", &err), &err);
 	assert_error(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), &err, EINVAL, "(7FE1,0010)");
-	dicom_close(file);
 	file = header(4, 4, 2);
 	ok(dicom_put_int(dicom_root(file), ALLOCATED, 8, &err), &err);
 	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), -EINVAL);
-	dicom_close(file);
 	file = header(32768, 32768, 2); /* 4 GiB exactly: refused before anything is written */
 	assert_int_equal(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), -EFBIG);
-	dicom_close(file);
 	file = header(0, 4, 2);
 	assert_error(dicom_writer_open(in_folder("w.dcm"), file, NULL, &w, &err), &err, EINVAL, "a header without (0028,0010)");
-	dicom_close(file);
 	/* fragments of no bytes, and of one byte more than offsets of 32 bits allow */
 	file = header(4, 4, 2);
 	ok(dicom_writer_open(in_folder("w.dcm"), file, &(struct dicom_writer_options){.jpegls = true}, &w, &err), &err);
@@ -63,11 +59,9 @@ TEST(test_writer_refusals)
 	assert_error(dicom_writer_fragment(w, values, 0xffffffff - 15, &err), &err, EFBIG,
 		     "frame 1 (4294967280 bytes at offset 0)");
 	dicom_writer_abort(w);
-	dicom_close(file);
 	w = NULL;
 	file = header(4, 4, 2);
 	assert_int_equal(dicom_writer_open("/nowhere/w.dcm", file, NULL, &w, &err), -ENOENT);
-	dicom_close(file);
 	assert_null(w);
 	assert_int_equal(folder_entries(), before);
 }
@@ -109,14 +103,12 @@ TEST(test_published_together)
 		uint16_t got[16] = {0};
 		struct dicom_pixel_info info;
 
-		ok(dicom_open(in_folder(names[i]), &read, &err), &err);
+		read = open_file(in_folder(names[i]));
 		ok(dicom_pixels_info(read, &info, &err), &err);
 		ok(dicom_read_frame(read, 0, got, &err), &err);
 		assert_memory_equal(got, values, sizeof(got));
-		dicom_close(read);
 		unlink(in_folder(names[i]));
 	}
-	dicom_close(file);
 }
 
 /* A full file system, simulated by RLIMIT_FSIZE: an error when the frame is written, no file remains, no signal. */
@@ -144,7 +136,6 @@ TEST(test_no_space)
 	}
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
 	assert_int_equal(folder_entries(), before);
-	dicom_close(file);
 }
 
 /* ---- a file system of a few MB, simulated: its free space is what the files of the folder leave of it ---- */
@@ -226,7 +217,6 @@ static void two_writers(bool jpegls, long type)
 	disk_size = 0;
 	disk_type = 0;
 	unlink(in_folder(r[0] < 0 ? "b.dcm" : "a.dcm"));
-	dicom_close(file);
 }
 
 TEST(test_keep_free)
@@ -243,7 +233,6 @@ TEST(test_keep_free)
 	assert_int_equal(dicom_writer_open(in_folder("a.dcm"), file, &options, &w, &err), -ENOSPC);
 	assert_int_equal(folder_entries(), before);
 	disk_size = 0;
-	dicom_close(file);
 }
 
 TESTS_SETUP(folder_make, folder_remove);
