@@ -27,6 +27,7 @@ static char *replaced(const char *text, const char *part, const char *by)
 
 	assert_non_null(at);
 	assert_true(asprintf(&ret, "%.*s%s%s", (int)(at - text), text, by, at + strlen(part)) > 0);
+	test_later(free, ret);
 	return ret;
 }
 
@@ -52,7 +53,7 @@ TEST(headers)
 /* What programs make of the same lines. */
 static char *in_form(const char *text, int form)
 {
-	char *ret = malloc(4 * strlen(text) + 100), *to = ret;
+	char *ret = take_memory(4 * strlen(text) + 100), *to = ret;
 
 	assert_non_null(ret);
 	if (form == 1)
@@ -115,8 +116,6 @@ TEST(forms)
 		if (mmr_header_read_norm(norm, strlen(norm), &h, &err) < 0)
 			fail_msg("form %d: %s", form, err.msg);
 		assert_string_equal(h.data_file, "a.n");
-		free(list);
-		free(norm);
 	}
 }
 
@@ -144,8 +143,6 @@ TEST(calibration)
 		assert_true(isnan(cases[i].quantification) ? isnan(h.quantification)
 							   : h.quantification == cases[i].quantification);
 		assert_true(isnan(cases[i].cross) ? isnan(h.cross_calibration) : h.cross_calibration == cases[i].cross);
-		free(text);
-		free(rest);
 	}
 }
 
@@ -202,7 +199,6 @@ TEST(refused_headers)
 		if (!strstr(err.msg, cases[i].words))
 			fail_msg("'%s' does not contain '%s'", err.msg, cases[i].words);
 		assert_int_equal(h.words, 7);
-		free(text);
 	}
 }
 
@@ -214,6 +210,7 @@ static struct michelogram make(int span, int largest)
 		.scanner = {MMR_RINGS, MMR_DETECTORS, 4.0625, 328, 6.7, 2.08626}, .n_radial = MMR_RADIAL, .n_angles = MMR_ANGLES};
 
 	assert_int_equal(michelogram_segments(MMR_RINGS, span, largest, &m.segments, &m.n_segments, NULL), 0);
+	test_later(free, m.segments);
 	return m;
 }
 
@@ -239,7 +236,7 @@ TEST(list_words)
 	};
 	const size_t n = sizeof(words) / sizeof(words[0]);
 	struct michelogram m = make(11, 5);
-	uint32_t *counts = calloc(127 * MMR_PLANE_BINS, sizeof(*counts));
+	uint32_t *counts = take_zeros(127 * MMR_PLANE_BINS, sizeof(*counts));
 	uint8_t bytes[sizeof(words)];
 	struct mmr_list l;
 	uint64_t sum = 0;
@@ -266,8 +263,6 @@ TEST(list_words)
 	assert_int_equal(l.report.marks, 2);
 	assert_int_equal(l.report.first, 5000);
 	assert_int_equal(l.report.last, 5001);
-	free(counts);
-	free(m.segments);
 }
 
 /* The sign of the ring difference: with span 1 the planes of differences -1 and +1 are different ones. It is the opposite of the
@@ -285,7 +280,6 @@ TEST(list_segments)
 	assert_int_equal(michelogram_plane_rings(&x, l.plane[190]).difference, 2);
 	assert_int_equal(michelogram_plane_rings(&x, l.plane[4083]).difference, -60);
 	assert_int_equal(michelogram_plane_rings(&x, l.plane[4083]).sum, 60); /* rings 63 and 3 of the file: 0 and 60 */
-	free(m.segments);
 }
 
 /* Frames: an event has the time of the mark before it, minus that of the first mark; a frame has its start, not its end; events
@@ -303,7 +297,7 @@ TEST(list_frames)
 	static const int first[] = {1, 4, 8}, last[] = {3, 5, 8};
 	const size_t n = sizeof(words) / sizeof(words[0]);
 	struct michelogram m = make(11, 5);
-	uint32_t *counts = calloc(127 * MMR_PLANE_BINS, sizeof(*counts));
+	uint32_t *counts = take_zeros(127 * MMR_PLANE_BINS, sizeof(*counts));
 	uint8_t bytes[sizeof(words)];
 	struct mmr_list l;
 
@@ -337,8 +331,6 @@ TEST(list_frames)
 		assert_int_equal(l.report.prompts, 9);
 		assert_int_equal(l.report.between, 3);
 	}
-	free(counts);
-	free(m.segments);
 }
 
 /* Gates of a list in pieces of any size: each pass counts the events of one gate, and those of none. */
@@ -348,7 +340,7 @@ TEST(list_gates)
 	/* cycles of 10, 26 (left out) and 10 ms, two gates each; event k at 0, 4, 8, 9, 14, 40, 44, 45, 49, 50 ms */
 	static const int ms[] = {0, 4, 8, 9, 14, 40, 44, 45, 49, 50}, gate[] = {-1, 0, 0, 1, -1, 0, 0, 1, 1, -1};
 	const struct pet_gates gates = {.n = 2, .shortest = 5, .longest = 20, .marks = {4, times}};
-	uint32_t *counts = calloc(127 * MMR_PLANE_BINS, sizeof(*counts));
+	uint32_t *counts = take_zeros(127 * MMR_PLANE_BINS, sizeof(*counts));
 	struct michelogram m = make(11, 5);
 	uint8_t bytes[2 * 4 * 10];
 	struct mmr_list l;
@@ -369,8 +361,6 @@ TEST(list_gates)
 				assert_int_equal(counts[124 * MMR_PLANE_BINS + (size_t)k], gate[k] == wanted);
 			assert_int_equal(l.report.between, 3);
 		}
-	free(counts);
-	free(m.segments);
 }
 
 /* Gating words: those of the signal, at the time of the time mark before them; neither other types and values nor the legacy
@@ -420,7 +410,7 @@ TEST(refused_words)
 		{0x80000000u | 4999, "word 1 is a time mark of 4999 ms, after one of 5000 ms"},
 	};
 	struct michelogram m = make(11, 5);
-	uint32_t *counts = calloc(127 * MMR_PLANE_BINS, sizeof(*counts));
+	uint32_t *counts = take_zeros(127 * MMR_PLANE_BINS, sizeof(*counts));
 	struct err err = {0};
 	uint8_t bytes[8];
 	struct mmr_list l;
@@ -441,8 +431,6 @@ TEST(refused_words)
 	m.scanner.rings = MMR_RINGS;
 	m.arc_corrected = true;
 	assert_int_equal(mmr_list_begin(&m, &l, &err), -ENOTSUP);
-	free(counts);
-	free(m.segments);
 }
 
 /* ---- normalisation ---- */
@@ -454,7 +442,7 @@ static float norm_value(size_t i)
 
 static uint8_t *make_norm(size_t change, float to)
 {
-	uint8_t *bytes = malloc(MMR_NORM_BYTES);
+	uint8_t *bytes = take_memory(MMR_NORM_BYTES);
 
 	for (size_t i = 0; i < NORM_FLOATS; i++) {
 		float v = i == change ? to : norm_value(i);
@@ -515,9 +503,6 @@ TEST(efficiencies)
 	check_plane(n, &wide, 127 + 115, high, 1, 127 + 115 + 114);
 	check_plane(n, &narrow, 64, both + 1, 1, 125); /* span 1, difference +1: rings 1 and 0, of the file 62 and 63 */
 	mmr_norm_free(n);
-	free(bytes);
-	free(wide.segments);
-	free(narrow.segments);
 }
 
 TEST(refused_norms)
@@ -543,12 +528,10 @@ TEST(refused_norms)
 		assert_int_equal(mmr_norm_read(bytes, MMR_NORM_BYTES, &n, &err), -EBADMSG);
 		if (!strstr(err.msg, cases[i].part))
 			fail_msg("'%s' does not contain '%s'", err.msg, cases[i].part);
-		free(bytes);
 	}
 	bytes = make_norm(NORM_FLOATS, 0);
 	assert_error(mmr_norm_read(bytes, MMR_NORM_BYTES - 4, &n, &err), &err, EBADMSG, "323400 bytes");
 	assert_null(n);
-	free(bytes);
 }
 
 #define PARALYSING (46784 + 64 * 504 + 837) /* in the normalisation, floats */
@@ -587,7 +570,6 @@ static double alive_at(float paralysing, float non_paralysing, double rate, doub
 		ret = alive[ALONG_Z * MMR_DETECTORS + 54];
 	}
 	mmr_norm_free(n);
-	free(bytes);
 	return ret;
 }
 

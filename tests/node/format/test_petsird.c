@@ -54,6 +54,8 @@ static int read_all(const struct petsird_bytes *o, size_t piece, struct petsird_
 	return rc;
 }
 
+TEST_GIVES_BACK(petsird_close);
+
 static struct petsird *open_bytes(struct petsird_bytes *o)
 {
 	struct petsird *p = NULL;
@@ -62,6 +64,7 @@ static struct petsird *open_bytes(struct petsird_bytes *o)
 	store(o->at, o->n);
 	free(o->at);
 	assert_done(petsird_open(path, &p, &err), &err);
+	test_later(give_back_petsird_close, p);
 	return p;
 }
 
@@ -92,7 +95,6 @@ TEST(header)
 	assert_true(h->has_efficiencies);
 	assert_false(h->aligned);
 	assert_near(h->exam.start, -1.5, 1e-12);
-	petsird_close(p);
 }
 
 /* 0 is what the package writes where no factor is known. */
@@ -104,7 +106,6 @@ TEST(no_calibration)
 	petsird_replace(&o, MARK_CALIBRATION, 4, "\0\0\0\0", 4);
 	p = open_bytes(&o);
 	assert_true(petsird_header(p)->calibration == 1);
-	petsird_close(p);
 }
 
 /* The centre of a box is (10, 2, 1) mm; the element moves it to (110, 0, 1 + 4 i), the module turns it and adds 1 mm along z. */
@@ -118,7 +119,6 @@ TEST(positions)
 	for (int i = 0; i < 11; i++)
 		for (int k = 0; k < 3; k++)
 			assert_near((double)petsird_header(p)->position[i][k], (double)expected[i][k], 1e-5); /* floats of 100 */
-	petsird_close(p);
 }
 
 static void check_event(const struct petsird_event *e, uint32_t a, uint16_t energy_a, uint32_t b, uint16_t energy_b, uint16_t tof,
@@ -159,10 +159,9 @@ static void check_events(const char *schema)
 static char *schema_with(const char *from, const char *to)
 {
 	const char *at = strstr(petsird_fixture_schema, from);
-	char *text = malloc(sizeof(petsird_fixture_schema) + strlen(to) + 1);
+	char *text = take_memory(sizeof(petsird_fixture_schema) + strlen(to) + 1);
 
 	assert_non_null(at);
-	assert_non_null(text);
 	sprintf(text, "%.*s%s%s", (int)(at - petsird_fixture_schema), petsird_fixture_schema, to, at + strlen(from));
 	return text;
 }
@@ -175,7 +174,6 @@ TEST(events)
 
 	check_events(NULL);
 	check_events(other);
-	free(other);
 }
 
 /* All pairs of detection bins, with a dead bin, and with modules that are not in coincidence. */
@@ -216,7 +214,6 @@ TEST(alive)
 		}
 		assert_true(dead > least);
 		least = k == 0 ? dead : least;
-		petsird_close(p);
 	}
 }
 
@@ -246,9 +243,8 @@ static uint8_t *write_value(uint8_t *at, unsigned v, int more)
 static struct petsird_bytes make_many(const char *schema, size_t wrong, const void *by, size_t n)
 {
 	struct petsird_bytes o = petsird_make(schema), count = {0};
-	uint8_t *events = malloc(MANY * 30), *at = events;
+	uint8_t *events = take_memory(MANY * 30), *at = events;
 
-	assert_non_null(events);
 	put_unsigned(&count, MANY);
 	at = mempcpy(at, count.at, count.n);
 	for (size_t i = 0; i < MANY; i++) {
@@ -261,7 +257,6 @@ static struct petsird_bytes make_many(const char *schema, size_t wrong, const vo
 		at = write_value(at, e.tof, i % 89 == 0 ? 1 : 0);
 	}
 	petsird_replace(&o, MARK_EVENTS, 4, events, (size_t)(at - events));
-	free(events);
 	free(count.at);
 	return o;
 }
@@ -290,12 +285,11 @@ static int read_many(const struct petsird_bytes *o, int threads, size_t piece, s
 
 TEST(many_events)
 {
-	struct petsird_event *e = malloc((MANY + MANY_PIECE) * sizeof(*e));
+	struct petsird_event *e = take_memory((MANY + MANY_PIECE) * sizeof(*e));
 	struct petsird_bytes o = make_many(NULL, SIZE_MAX, NULL, 0);
 	struct err err = {0};
 	size_t n = 0;
 
-	assert_non_null(e);
 	for (int threads = 1; threads <= 3; threads += 2)
 		for (size_t piece = 1000; piece <= MANY_PIECE; piece *= MANY_PIECE / 1000) {
 			assert_done(read_many(&o, threads, piece, e, &n, &err), &err);
@@ -307,7 +301,6 @@ TEST(many_events)
 			}
 			check_event(&e[MANY], 8 + 2, 0, 7, 1, 0, false, 1000);
 		}
-	free(e);
 	free(o.at);
 }
 
@@ -333,9 +326,8 @@ TEST(many_events_with_an_error)
 	static const size_t at[] = {0, 2047, 2048, MANY / 2, MANY - 1};
 	char *other = schema_with("{\"vector\":{\"items\":\"PETSIRD.DetectionBin\",\"length\":2}}",
 				  "{\"array\":{\"items\":\"PETSIRD.DetectionBin\",\"dimensions\":[{\"length\":2}]}}");
-	struct petsird_event *e = malloc((MANY + MANY_PIECE) * sizeof(*e));
+	struct petsird_event *e = take_memory((MANY + MANY_PIECE) * sizeof(*e));
 
-	assert_non_null(e);
 	for (size_t k = 0; k < sizeof(wrong) / sizeof(wrong[0]); k++)
 		for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 			struct petsird_bytes plain = make_many(NULL, at[i], wrong[k].by, wrong[k].n);
@@ -354,8 +346,6 @@ TEST(many_events_with_an_error)
 			free(plain.at);
 			free(fields.at);
 		}
-	free(other);
-	free(e);
 }
 
 TEST(counts)
@@ -384,7 +374,6 @@ TEST(counts)
 		petsird_rewind(p);
 		assert_int_equal(c->prompts, 0);
 	}
-	petsird_close(p);
 }
 
 TEST(efficiencies)
@@ -402,7 +391,6 @@ TEST(efficiencies)
 	assert_true(petsird_efficiency(p, (uint32_t[]){1, 0}, low) == 0);		     /* one module */
 	assert_near(petsird_efficiency(p, (uint32_t[]){9, 3}, (uint16_t[]){0, 1}), 8, 1e-6); /* types 1, 0: bin 7 of type 0 */
 	assert_near(petsird_efficiency(p, (uint32_t[]){9, 10}, low), 1, 1e-6);
-	petsird_close(p);
 }
 
 /* ---- schemas ---- */
@@ -413,7 +401,6 @@ static int read_schema(const char *from, const char *to, struct err *err)
 	struct petsird_bytes o = petsird_make(schema);
 	int rc = read_all(&o, 64, NULL, 0, NULL, err);
 
-	free(schema);
 	free(o.at);
 	return rc;
 }
@@ -518,7 +505,6 @@ TEST(growing_schema)
 	schema = schema_with("{\"name\":\"Choice\"", text);
 	o = petsird_make(schema);
 	assert_error(read_all(&o, 64, NULL, 0, NULL, &err), &err, ENOTSUP, "types");
-	free(schema);
 	free(o.at);
 }
 
@@ -543,7 +529,6 @@ TEST(repeated_names)
 
 		if (rc != -EBADMSG || !strstr(err.msg, cases[i].says))
 			fail_msg("case %zu, \"%s\": %d: %s", i, cases[i].says, rc, err.msg);
-		free(schema);
 		free(o.at);
 	}
 }
