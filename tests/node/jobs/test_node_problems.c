@@ -27,6 +27,12 @@ static void working(struct node_facts *f)
 static struct node_facts facts;
 static struct node_problems all;
 
+static void expect_none(void)
+{
+	node_problems_find(&facts, &all);
+	assert_int_equal(all.n, 0);
+}
+
 /* The facts give exactly one problem, with this id. part: of its line. */
 static void expect_one(bool critical, const char *id, const char *part)
 {
@@ -44,124 +50,96 @@ static void expect_one(bool critical, const char *id, const char *part)
 	assert_int_equal(all.list[0].text[strlen(all.list[0].text) - 1], '.');
 }
 
+/* A node that works but for the statements at the end has exactly one problem. */
+#define ONE(critical, id, part, ...)                                                                                             \
+	do {                                                                                                                     \
+		working(&facts);                                                                                                 \
+		__VA_ARGS__;                                                                                                     \
+		expect_one(critical, id, part);                                                                                  \
+	} while (0)
+
 TEST(test_nothing)
 {
 	working(&facts);
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	assert_false(node_problems_are_critical(&all));
 }
 
 TEST(test_processes)
 {
-	working(&facts);
-	facts.runs = false;
-	expect_one(true, "not-running", "systemctl start");
+	ONE(true, "not-running", "systemctl start", facts.runs = false);
 	facts.expect_running = false; /* `check` of a node that is not started yet */
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 
-	working(&facts);
-	facts.manager_stopped = true;
-	expect_one(true, "manager-stopped", "(100) is stopped by a signal");
-	working(&facts);
-	facts.manager_silent = 31;
-	expect_one(true, "manager-silent", "no sign of life for 31 s");
+	ONE(true, "manager-stopped", "(100) is stopped by a signal", facts.manager_stopped = true);
+	ONE(true, "manager-silent", "no sign of life for 31 s", facts.manager_silent = 31);
 	working(&facts);
 	facts.report_age = NODE_REPORT_SECONDS;
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	facts.report_age = NODE_REPORT_SECONDS + 1;
 	expect_one(true, "facts-old", "node.json could not be written for 6 s");
-	working(&facts);
-	snprintf(facts.from_manager.results, sizeof(facts.from_manager.results), "cannot write to x");
-	expect_one(true, "results", "No result can be written: cannot write to x. Cases wait.");
-	working(&facts);
-	snprintf(facts.from_manager.audit, sizeof(facts.from_manager.audit), "cannot write x");
-	expect_one(true, "audit", "Audit messages are not taken: cannot write x.");
-	working(&facts);
-	facts.no_inodes = true;
-	expect_one(true, "disk-full", "no inode");
-	working(&facts);
-	facts.from_manager.receiver = false;
-	expect_one(true, "receiver", "accepts no images");
+	ONE(true, "results", "No result can be written: cannot write to x. Cases wait.",
+	    snprintf(facts.from_manager.results, sizeof(facts.from_manager.results), "cannot write to x"));
+	ONE(true, "audit", "Audit messages are not taken: cannot write x.",
+	    snprintf(facts.from_manager.audit, sizeof(facts.from_manager.audit), "cannot write x"));
+	ONE(true, "disk-full", "no inode", facts.no_inodes = true);
+	ONE(true, "receiver", "accepts no images", facts.from_manager.receiver = false);
 
-	working(&facts);
-	facts.from_manager.n_processes = 1;
-	facts.from_manager.processes[0] = (struct node_process){.role = "receiver", .pid = 7, .stopped = true};
-	expect_one(true, "receiver-stopped", "The receiver process (7) is stopped by a signal: the node accepts no images.");
+	ONE(true, "receiver-stopped", "The receiver process (7) is stopped by a signal: the node accepts no images.",
+	    facts.from_manager.n_processes = 1;
+	    facts.from_manager.processes[0] = (struct node_process){.role = "receiver", .pid = 7, .stopped = true});
 	facts.from_manager.processes[0] = (struct node_process){.role = "receiver", .pid = 7, .silent = 40};
 	expect_one(true, "receiver-silent", "no sign of life for 40 s");
 	facts.from_manager.processes[0] = (struct node_process){.role = "worker", .pid = 8, .stopped = true};
 	expect_one(false, "process-stopped", "The worker process (8) is stopped by a signal: it does no work.");
 	facts.from_manager.processes[0].stopped = false; /* without a trouble it is not listed by the manager; no problem */
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 }
 
 TEST(test_way_in)
 {
-	working(&facts);
-	snprintf(facts.from_manager.incoming, sizeof(facts.from_manager.incoming), "cannot create x: Read-only file system");
-	expect_one(true, "incoming", "No object can be written: cannot create x: Read-only file system.");
-	working(&facts);
-	snprintf(facts.from_manager.receiver_fault, sizeof(facts.from_manager.receiver_fault), "listener tls: no key");
-	expect_one(true, "listener", "listener tls: no key");
-	working(&facts);
-	snprintf(facts.from_manager.receiver_limit, sizeof(facts.from_manager.receiver_limit), "1112 needed, 1024 allowed");
-	expect_one(false, "descriptors", "node.max_associations");
-	working(&facts);
-	snprintf(facts.from_manager.receiver_full, sizeof(facts.from_manager.receiver_full), "all 8 are in use");
-	expect_one(false, "associations-full", "rejects associations: all 8 are in use.");
-	working(&facts);
-	facts.from_manager.file_limit = 400000;
-	expect_one(false, "file-size", "no file of more than 0.4 MB (ulimit -f, LimitFSIZE)");
-	working(&facts);
-	facts.disk_free = 0.5e9;
-	expect_one(true, "disk-full", "500 MB are free, 1.0 GB must stay free");
+	ONE(true, "incoming", "No object can be written: cannot create x: Read-only file system.",
+	    snprintf(facts.from_manager.incoming, sizeof(facts.from_manager.incoming), "cannot create x: Read-only file system"));
+	ONE(true, "listener", "listener tls: no key",
+	    snprintf(facts.from_manager.receiver_fault, sizeof(facts.from_manager.receiver_fault), "listener tls: no key"));
+	ONE(false, "descriptors", "node.max_associations",
+	    snprintf(facts.from_manager.receiver_limit, sizeof(facts.from_manager.receiver_limit), "1112 needed, 1024 allowed"));
+	ONE(false, "associations-full", "rejects associations: all 8 are in use.",
+	    snprintf(facts.from_manager.receiver_full, sizeof(facts.from_manager.receiver_full), "all 8 are in use"));
+	ONE(false, "file-size", "no file of more than 0.4 MB (ulimit -f, LimitFSIZE)", facts.from_manager.file_limit = 400000);
+	ONE(true, "disk-full", "500 MB are free, 1.0 GB must stay free", facts.disk_free = 0.5e9);
 	facts.disk_free = 1.5e9;
 	expect_one(false, "disk-low", "nearly full");
-	working(&facts);
-	facts.disk_free = facts.disk_size = 0;
-	snprintf(facts.disk_error, sizeof(facts.disk_error), "Input/output error");
-	expect_one(true, "disk-unreadable", "Input/output error");
+	ONE(true, "disk-unreadable", "Input/output error", facts.disk_free = facts.disk_size = 0;
+	    snprintf(facts.disk_error, sizeof(facts.disk_error), "Input/output error"));
 }
 
 TEST(test_journal)
 {
-	working(&facts);
-	facts.from_manager.journal_replaced = true;
-	expect_one(true, "journal-replaced", "/spool/journal.db was removed or replaced");
-	working(&facts);
-	snprintf(facts.journal_error, sizeof(facts.journal_error), "disk I/O error");
-	expect_one(true, "journal-unreadable", "disk I/O error");
+	ONE(true, "journal-replaced", "/spool/journal.db was removed or replaced", facts.from_manager.journal_replaced = true);
+	ONE(true, "journal-unreadable", "disk I/O error",
+	    snprintf(facts.journal_error, sizeof(facts.journal_error), "disk I/O error"));
 	facts.journal_missing = true; /* a node that has just been started */
 	expect_one(false, "journal-unreadable", "disk I/O error");
-	working(&facts);
-	snprintf(facts.from_manager.journal_error, sizeof(facts.from_manager.journal_error), "file is not a database");
-	expect_one(true, "journal-unreadable", "file is not a database");
-	working(&facts);
-	snprintf(facts.from_manager.journal_damage, sizeof(facts.from_manager.journal_damage), "row 3");
-	expect_one(true, "journal-damaged", "The journal is damaged: row 3.");
+	ONE(true, "journal-unreadable", "file is not a database",
+	    snprintf(facts.from_manager.journal_error, sizeof(facts.from_manager.journal_error), "file is not a database"));
+	ONE(true, "journal-damaged", "The journal is damaged: row 3.",
+	    snprintf(facts.from_manager.journal_damage, sizeof(facts.from_manager.journal_damage), "row 3"));
 	snprintf(facts.from_manager.journal_damage, sizeof(facts.from_manager.journal_damage), "main\npage 3");
 	expect_one(true, "journal-damaged", "is damaged: main page 3."); /* one line */
 	working(&facts);
 	journal_check_ended(&(struct journal_check){NULL}, SIGKILL, true, &facts.from_manager); /* the node is stopped */
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	journal_check_ended(&(struct journal_check){NULL}, SIGKILL, false, &facts.from_manager);
 	expect_one(false, "journal-unchecked",
 		   "was not checked for damage: the process that checks the journal died with signal 9");
 	working(&facts);
 	facts.unindexed = 2;
 	facts.unindexed_for = NODE_INDEX_SECONDS - 1;
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	facts.unindexed_for = NODE_INDEX_SECONDS + 1;
 	expect_one(false, "index-late", "2 objects wait for the indexer, the oldest since 121 s");
-	working(&facts);
-	facts.orphans = 1;
-	expect_one(false, "orphans", "1 image is in /spool/orphans but not in the journal");
+	ONE(false, "orphans", "1 image is in /spool/orphans but not in the journal", facts.orphans = 1);
 }
 
 TEST(test_certificates)
@@ -173,8 +151,7 @@ TEST(test_certificates)
 	facts.from_manager.n_certificates = 1;
 	*c = (struct node_certificate){.whose = "Listener 'a'", .file = "/c.pem", .listener = true, .from = NOW - DAY};
 	c->until = NOW + 31 * DAY;
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	assert_false(node_problem_of_certificate(c, NOW, &p));
 	c->until = NOW + 29 * DAY;
 	expect_one(false, "certificate-expires", "in 29 days");
@@ -189,8 +166,7 @@ TEST(test_certificates)
 	expect_one(false, "certificate-early", "clock");
 	*c = (struct node_certificate){.whose = "Listener 'a'", .file = "/crl.pem", .listener = true, .crl = true};
 	c->until = NOW + DAY + 1;
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	c->until = NOW + 100;
 	expect_one(false, "crl-ends", "revoked certificates in /crl.pem ends on");
 	c->until = NOW;
@@ -234,39 +210,28 @@ TEST(test_destinations_and_devices)
 {
 	struct manager_facts *m = &facts.from_manager;
 
-	working(&facts);
-	facts.n_destinations = 1;
-	facts.destinations[0] = (struct destination_state){.name = "pacs", .waiting = 2, .down = true, .reason = "refused"};
-	expect_one(false, "destination-down", "Results cannot be sent to pacs: refused. 2 cases wait for it");
-	working(&facts);
-	facts.n_destinations = 1;
-	facts.destinations[0] = (struct destination_state){.name = "pacs", .unconfirmed = 1, .unconfirmed_reason = "aborted"};
-	expect_one(false, "commitment-late", "Storage is not confirmed by pacs: aborted. 1 case was sent and waits for it");
+	ONE(false, "destination-down", "Results cannot be sent to pacs: refused. 2 cases wait for it", facts.n_destinations = 1;
+	    facts.destinations[0] = (struct destination_state){.name = "pacs", .waiting = 2, .down = true, .reason = "refused"});
+	ONE(false, "commitment-late", "Storage is not confirmed by pacs: aborted. 1 case was sent and waits for it",
+	    facts.n_destinations = 1;
+	    facts.destinations[0] =
+		    (struct destination_state){.name = "pacs", .unconfirmed = 1, .unconfirmed_reason = "aborted"});
 	facts.destinations[0].unconfirmed = 0;
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
-	working(&facts);
-	m->n_unresolved = 1;
-	m->unresolved[0] = (struct node_unresolved){.destination = "pacs", .host = "no.such", .reason = "Name not known"};
-	expect_one(false, "destination-name", "the name no.such cannot be resolved: Name not known");
-	working(&facts);
-	m->n_devices = 2;
-	m->devices[0] = (struct node_device){.name = "cuda:0", .reason = "it failed", .disabled = true};
-	expect_one(false, "device-disabled", "Device cuda:0 is disabled: it failed.");
+	expect_none();
+	ONE(false, "destination-name", "the name no.such cannot be resolved: Name not known", m->n_unresolved = 1;
+	    m->unresolved[0] = (struct node_unresolved){.destination = "pacs", .host = "no.such", .reason = "Name not known"});
+	ONE(false, "device-disabled", "Device cuda:0 is disabled: it failed.", m->n_devices = 2;
+	    m->devices[0] = (struct node_device){.name = "cuda:0", .reason = "it failed", .disabled = true});
 	m->n_devices = 1;
 	node_problems_find(&facts, &all);
 	assert_int_equal(all.n, 2);
 	assert_string_equal(all.list[0].id, "no-device"); /* critical first */
 	assert_true(node_problems_are_critical(&all));
-	working(&facts);
-	snprintf(m->reload, sizeof(m->reload), "node.conf:3: key x");
-	expect_one(false, "reload", "was not reloaded, the earlier one is in effect: node.conf:3: key x. Correct");
-	working(&facts);
-	snprintf(m->page, sizeof(m->page), "the address is in use");
-	expect_one(false, "page", "The status page is not served: the address is in use.");
-	working(&facts);
-	facts.no_space = 1;
-	expect_one(true, "no-space", "1 case has found no space, or no access to files, in 3 attempts or more.");
+	ONE(false, "reload", "was not reloaded, the earlier one is in effect: node.conf:3: key x. Correct",
+	    snprintf(m->reload, sizeof(m->reload), "node.conf:3: key x"));
+	ONE(false, "page", "The status page is not served: the address is in use.",
+	    snprintf(m->page, sizeof(m->page), "the address is in use"));
+	ONE(true, "no-space", "1 case has found no space, or no access to files, in 3 attempts or more.", facts.no_space = 1);
 	facts.no_space = 0;
 	facts.attention = 1;
 	expect_one(false, "cases", "1 case needs attention.");
@@ -285,15 +250,13 @@ TEST(test_routes)
 	facts.config = &c;
 	c.routes = routes;
 	c.n_routes = 3;
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	other = routes[0];
 	routes[0] = routes[2];
 	routes[2] = other;
 	expect_one(false, "route", "Route one is never used: route three before it takes every dbt case from any sender.");
 	c.n_routes = 2;
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	snprintf(routes[0].calling, sizeof(routes[0].calling), "MOD");
 	snprintf(peers[0].aet, sizeof(peers[0].aet), "OTHER");
 	c.node.require_known_peer = true;
@@ -370,8 +333,7 @@ TEST(test_cluster)
 		expect_one(rows[i].critical, "cluster", "Slurm.");
 	}
 	*c = (struct node_cluster){true, true, "up", "", 1, 2, 3, 4, 5, 6, 7, 8.5};
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	json = manager_facts_json(&facts.from_manager);
 	manager_facts_read(json, &read);
 	json_decref(json);
@@ -409,8 +371,7 @@ TEST(test_pilots)
 	facts.ready = 1;
 	expect_one(true, "no-pilot", "cases wait. Start a pilot");
 	config.node.executor = EXECUTOR_SLURM;
-	node_problems_find(&facts, &all);
-	assert_int_equal(all.n, 0);
+	expect_none();
 	config.node.executor = EXECUTOR_PILOTS;
 	snprintf(m->pilots_unheard, sizeof(m->pilots_unheard), "the port is in use");
 	expect_one(true, "pilots-unheard", "Pilots cannot connect: the port is in use.");
