@@ -128,6 +128,9 @@ void test_later(void (*give_back)(void *thing), void *thing);
 size_t test_taken(void);
 void test_block_end(const size_t *taken);
 
+/* A variable in a block, which this clears at the end of the block: struct jobs jobs GOES(jobs_clear) = {0}; */
+#define GOES(clear) __attribute__((cleanup(clear)))
+
 /* For test_later(): give_back_NAME(), which calls NAME(), a destructor. */
 #define TEST_GIVES_BACK(name)                                                                                                    \
 	static inline void give_back_##name(void *thing)                                                                         \

@@ -77,7 +77,7 @@ static const struct image fit = {"1", "1.5", "2", 7, 499000, ARRIVED, 0};
 
 TEST(waits_for_quiet)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct companion_decision d = decide(&c, 1010);
 
 	assert_int_equal(d.verdict, COMPANION_WAIT);
@@ -93,13 +93,12 @@ TEST(waits_for_quiet)
 	assert_string_equal(d.series->series, "1.5");
 	assert_int_equal(d.series->instances[0], 3);
 	assert_string_equal(d.text, "CT series 1.5 of 1 image, acquired 1000 s before the PET data");
-	companions_clear(&c);
 }
 
 /* One that is arriving at the end of the wait is waited for; a complete one does not wait for another one longer than that. */
 TEST(end_of_the_wait)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct image late = fit;
 
 	assert_int_equal(decide(&c, 1799).verdict, COMPANION_WAIT);
@@ -120,12 +119,11 @@ TEST(end_of_the_wait)
 	add(&c, 2, &late);
 	assert_int_equal(decide(&c, 1750).verdict, COMPANION_WAIT); /* 1.6 may be nearer */
 	assert_int_equal(decide(&c, 1760).verdict, COMPANION_JOIN);
-	companions_clear(&c);
 }
 
 TEST(nearest)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct image i = fit;
 
 	add(&c, 1, &fit);
@@ -148,12 +146,11 @@ TEST(nearest)
 	for (int k = 0; k < 5; k++)
 		add(&c, 5 + k, &i);
 	assert_string_equal(decide(&c, LATER).series->series, "1.9");
-	companions_clear(&c);
 }
 
 static void expect_unfit(const struct image *i, const char *why)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct companion_decision d;
 
 	add(&c, 1, i);
@@ -168,7 +165,6 @@ static void expect_unfit(const struct image *i, const char *why)
 	add(&c, 2, &fit); /* it does not keep one that fits from being joined, unless it is of the same series */
 	d = decide(&c, LATER);
 	assert_int_equal(d.verdict == COMPANION_JOIN, strcmp(i->series, fit.series) != 0);
-	companions_clear(&c);
 }
 
 TEST(unfit)
@@ -198,7 +194,7 @@ TEST(unfit)
 /* A localizer of the series counts among the images that its headers announce, and is not joined; alone it is no series. */
 TEST(localizers)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct image i = fit;
 	struct companion_decision d;
 
@@ -225,14 +221,13 @@ TEST(localizers)
 	assert_int_equal(d.series->instances[0], 2);
 	assert_true(companions_have_sender(&c, "1", "CT") && !companions_have_sender(&c, "1", "MR") &&
 		    !companions_have_sender(&c, "2", "CT"));
-	companions_clear(&c);
 }
 
 /* Maps of hardware are joined beside the patient's; of two tables the nearer one. Alone they are no series. */
 TEST(hardware)
 {
 	static const char *const joined[] = {"1.7", "1.8"};
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct companion_decision d;
 	struct image i = fit;
 	int64_t *all;
@@ -272,13 +267,12 @@ TEST(hardware)
 	add(&c, 6, &i);
 	assert_int_equal(decide(&c, LATER).n_hardware, 1); /* the longest wait is over */
 	assert_int_equal(decide(&c, 1790).verdict, COMPANION_WAIT);
-	companions_clear(&c);
 }
 
 /* More of them than a case takes: the text says so. */
 TEST(hardware_left_out)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct companion_decision d;
 	struct image i = fit;
 	char series[20];
@@ -295,13 +289,12 @@ TEST(hardware_left_out)
 	d = decide(&c, LATER);
 	assert_int_equal(d.n_hardware, CT_SERIES_MOST - 1);
 	assert_non_null(strstr(d.text, "; 1 more map of hardware not used (at most 7); map of coils, series 1.7.0"));
-	companions_clear(&c);
 }
 
 /* Of another study: as if it were not there. */
 TEST(other_study)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct image i = fit;
 
 	i.study = "11";
@@ -309,24 +302,22 @@ TEST(other_study)
 	i.study = "0.9";
 	add(&c, 2, &i);
 	assert_string_equal(decide(&c, 1100).text, "waits for the CT series for the attenuation correction");
-	companions_clear(&c);
 }
 
 /* Digests of another key say nothing. */
 TEST(key_lost)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 
 	add_with(&c, 1, &fit, other_key);
 	assert_non_null(strstr(decide(&c, LATER).text, "its patient cannot be compared"));
 	add(&c, 2, &fit);
 	assert_int_equal(decide(&c, LATER).verdict, COMPANION_LACKS);
-	companions_clear(&c);
 }
 
 TEST(without_frame)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct patient_set set;
 	struct companion_need need = need_of(&set);
 	struct companion_decision d;
@@ -336,12 +327,11 @@ TEST(without_frame)
 	companion_decide(&c, &need, 1001, QUIET, &d);
 	assert_int_equal(d.verdict, COMPANION_LACKS);
 	assert_non_null(strstr(d.text, "no Frame of Reference UID"));
-	companions_clear(&c);
 }
 
 TEST(clock_set_back)
 {
-	struct companions c = {0};
+	struct companions c GOES(companions_clear) = {0};
 	struct image i = fit;
 
 	i.received = 90000;
@@ -349,7 +339,6 @@ TEST(clock_set_back)
 	assert_int_equal(decide(&c, 1000).verdict, COMPANION_WAIT);
 	companions_clamp_time(&c, 1000);
 	assert_int_equal(decide(&c, 1000 + QUIET).verdict, COMPANION_JOIN);
-	companions_clear(&c);
 }
 
 TEST(damaged_detail)
@@ -378,7 +367,7 @@ TEST(any_order)
 	}
 	srand(1);
 	for (int round = 0; round < 300; round++) {
-		struct companions c = {0};
+		struct companions c GOES(companions_clear) = {0};
 
 		for (int i = N - 1; i > 0; i--) {
 			int k = rand() % (i + 1);
@@ -402,6 +391,5 @@ TEST(any_order)
 			if (t > 0)
 				assert_int_equal(d.series->images, EACH);
 		}
-		companions_clear(&c);
 	}
 }

@@ -42,7 +42,7 @@ static const struct job_send *blocked_by(struct jobs *jobs, int64_t job, const c
 
 TEST(waits_behind_the_one_that_tried)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 
 	for (int64_t job = 1; job <= 4; job++)
 		made(&jobs, job);
@@ -60,13 +60,12 @@ TEST(waits_behind_the_one_that_tried)
 	assert_null(blocked_by(&jobs, 2, "pacs"));
 	apply(&jobs, 4, EVENT_SENT, "{\"destination\":\"pacs\"}", 1300);
 	assert_null(blocked_by(&jobs, 4, "pacs"));
-	jobs_clear(&jobs);
 }
 
 /* A failure within an association is that object's alone: nobody waits. */
 TEST(a_failed_object_holds_nobody_up)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 
 	made(&jobs, 1);
 	made(&jobs, 2);
@@ -76,13 +75,12 @@ TEST(a_failed_object_holds_nobody_up)
 	assert_non_null(blocked_by(&jobs, 2, "pacs"));
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}", 1300); /* it is back */
 	assert_null(blocked_by(&jobs, 2, "pacs"));
-	jobs_clear(&jobs);
 }
 
 /* A case that was sent after the failure shows that the destination responds. */
 TEST(a_later_response_ends_the_waiting)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 
 	for (int64_t job = 1; job <= 3; job++)
 		made(&jobs, job);
@@ -96,13 +94,12 @@ TEST(a_later_response_ends_the_waiting)
 	assert_true(delivery_queue_reached(&jobs, "pacs", 1199) == 0); /* the clock was set back */
 	apply(&jobs, 1, EVENT_SEND_FAILED, FAILED("2000", "true"), 1300);
 	assert_non_null(blocked_by(&jobs, 2, "pacs"));
-	jobs_clear(&jobs);
 }
 
 TEST(what_people_read)
 {
 	const struct config config = {.n_destinations = 0};
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v;
 	const char *word;
 	char text[600];
@@ -139,5 +136,4 @@ TEST(what_people_read)
 	assert_non_null(strstr(text, "), ws: due"));
 	fclose(to);
 	json_decref(list);
-	jobs_clear(&jobs);
 }

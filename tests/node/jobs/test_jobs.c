@@ -9,7 +9,7 @@
 
 TEST(a_result_with_warnings_is_shown_as_one)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v;
 	const char *word;
 	json_t *view, *list;
@@ -50,12 +50,11 @@ TEST(a_result_with_warnings_is_shown_as_one)
 		assert_int_equal(status_text_state(v, &word), more ? TONE_WARN : TONE_GOOD);
 		v->state = JOB_READY;
 	}
-	jobs_clear(&jobs);
 }
 
 TEST(a_whole_life)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v = reconstructed(&jobs, 7);
 
 	assert_int_equal(v->state, JOB_RECONSTRUCTED);
@@ -81,13 +80,12 @@ TEST(a_whole_life)
 	assert_int_equal(job_view_find_send(v, "pacs")->state, SEND_DONE);
 	assert_int_equal(job_view_find_send(v, "ws")->state, SEND_DUE);
 	assert_string_equal(v->reason, "");
-	jobs_clear(&jobs);
 }
 
 /* A case that waits for a CT series, is held without one, and gets one. */
 TEST(ct_series)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v = apply(&jobs, 7, EVENT_OPENED, "{\"key\":\"k\"}");
 
 	apply(&jobs, 7, EVENT_INSTANCE, "{\"received\":900,\"frame\":\"1.2\",\"acquired\":70.5,\"attenuation\":false}");
@@ -116,13 +114,12 @@ TEST(ct_series)
 	apply(&jobs, 7, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[]}");
 	assert_int_equal(v->companions, 0); /* those before do not count */
 	assert_null(v->companion_text);
-	jobs_clear(&jobs);
 }
 
 /* A failure that is reported for a transaction that is not the open one changes nothing. */
 TEST(failure_of_an_old_transaction)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v = reconstructed(&jobs, 7);
 	const struct job_send *pacs = job_view_find_send(v, "pacs");
 
@@ -138,7 +135,6 @@ TEST(failure_of_an_old_transaction)
 	assert_int_equal(pacs->state, SEND_DUE);
 	assert_string_equal(pacs->transaction, "");
 	assert_int_equal(pacs->commit_tries, 1);
-	jobs_clear(&jobs);
 }
 
 /* A report that never came is no refusal. */
@@ -154,7 +150,7 @@ TEST(missing_commitment)
 	char detail[200];
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		struct jobs jobs = {0};
+		struct jobs jobs GOES(jobs_clear) = {0};
 		struct job_view *v = reconstructed(&jobs, 7);
 
 		apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"ws\"}");
@@ -165,14 +161,13 @@ TEST(missing_commitment)
 		assert_int_equal(job_send_is_unanswered(job_view_find_send(v, "pacs")), rows[i].unanswered);
 		assert_int_equal(status_text_state(v, &word), TONE_BAD);
 		assert_string_equal(word, rows[i].unanswered ? "Not committed" : "Refused");
-		jobs_clear(&jobs);
 	}
 }
 
 /* A destination that has the very object is not sent it again; another object it does not have. */
 TEST(sent_is_kept_over_a_retry)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v = reconstructed(&jobs, 7);
 
 	apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\"}");
@@ -197,7 +192,6 @@ TEST(sent_is_kept_over_a_retry)
 	assert_int_equal(job_view_find_send(v, "pacs")->state, SEND_DUE);
 	assert_string_equal(v->objects[0].digest, "00ff");
 	assert_string_equal(v->objects[1].digest, "");
-	jobs_clear(&jobs);
 }
 
 #define SEVERAL(a, b, c)                                                                                                         \
@@ -218,7 +212,7 @@ static void start_again(struct jobs *jobs, int64_t job, const char *made)
 /* Each object of a result is accepted, refused and resumed for itself; a destination is done when it has all. */
 TEST(several_objects)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_send *pacs, *ws;
 	struct job_view *v;
 
@@ -271,7 +265,6 @@ TEST(several_objects)
 	assert_int_equal(v->n_objects, 1);
 	assert_int_equal(job_view_find_send(v, "pacs")->state, SEND_DONE);
 	assert_int_equal(job_view_find_send(v, "ws")->state, SEND_DONE);
-	jobs_clear(&jobs);
 }
 
 /* A series of hundreds of objects: answers come in lists, and what is there stays there over a retry in another order. */
@@ -279,7 +272,7 @@ TEST(many_objects)
 {
 	enum { N = 500 };
 	static char made[N * 120], sent[N * 12 + 200];
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v = reconstructed(&jobs, 7);
 	struct job_send *pacs;
 	size_t n = 0;
@@ -321,7 +314,6 @@ TEST(many_objects)
 	assert_true(pacs->objects[0] == SEND_DONE && pacs->objects[1] == SEND_DUE && pacs->objects[2] == SEND_DUE);
 	assert_int_equal(job_view_find_send(v, "ws")->objects[1], SEND_DONE);
 	assert_int_equal(apply(&jobs, 7, EVENT_SENT, "{\"destination\":\"pacs\",\"sop_instances\":[1]}")->state, JOB_IMPOSSIBLE);
-	jobs_clear(&jobs);
 }
 
 TEST(damaged_objects)
@@ -334,7 +326,7 @@ TEST(damaged_objects)
 		"{\"objects\":[1,2,3,4,5,6,7,8,9]}",
 		"{}",
 	};
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		int64_t job = 10 + (int64_t)i;
@@ -344,12 +336,11 @@ TEST(damaged_objects)
 		apply(&jobs, job, EVENT_STARTED, "{}");
 		assert_int_equal(apply(&jobs, job, EVENT_RECONSTRUCTED, bad[i])->state, JOB_IMPOSSIBLE);
 	}
-	jobs_clear(&jobs);
 }
 
 TEST(attempts_are_counted)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v;
 
 	apply(&jobs, 7, EVENT_OPENED, OPENED);
@@ -385,7 +376,6 @@ TEST(attempts_are_counted)
 	assert_int_equal(v->attempts, 0);
 	assert_int_equal(v->crashes, 0);
 	assert_true(v->not_before == 0);
-	jobs_clear(&jobs);
 }
 
 /* What is damaged quarantines its own job; its neighbours go on. */
@@ -407,7 +397,7 @@ TEST(damage)
 		{EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[7]}", "detail of event 'complete'"},
 		{EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[1,2,3,4,5,6,7,8,9]}", "detail of event 'complete'"},
 	};
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct event_row unknown = {.job = 500, .time = 1, .known = false, .detail = (char *)"{}"};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -430,13 +420,12 @@ TEST(damage)
 	apply(&jobs, 600, EVENT_STARTED, "{}");
 	apply(&jobs, 600, EVENT_RECONSTRUCTED, "{\"file\":\"outbox/../../etc/passwd\",\"sop_instance\":\"1.5\"}");
 	assert_int_equal(jobs_find(&jobs, 600)->state, JOB_IMPOSSIBLE);
-	jobs_clear(&jobs);
 }
 
 /* A route without destinations is done at once, and never safe to remove. */
 TEST(never_sent_is_never_safe)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v;
 
 	apply(&jobs, 7, EVENT_OPENED, OPENED);
@@ -445,7 +434,6 @@ TEST(never_sent_is_never_safe)
 	apply(&jobs, 7, EVENT_RECONSTRUCTED, MADE("1.5"));
 	v = apply(&jobs, 7, EVENT_DELIVERED, "{}");
 	assert_false(retention_is_delivered(v));
-	jobs_clear(&jobs);
 }
 
 static size_t count_of_case(const struct jobs *jobs, const char *key)
@@ -459,7 +447,7 @@ static size_t count_of_case(const struct jobs *jobs, const char *key)
 
 TEST(found_by_id_and_key)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 
 	for (int64_t id = 100; id > 0; id--) /* also in an order that replay never gives */
 		apply(&jobs, id, EVENT_OPENED, id % 2 ? OPENED : "{\"key\":\"other\"}");
@@ -475,7 +463,6 @@ TEST(found_by_id_and_key)
 	assert_int_equal(count_of_case(&jobs, "a|b"), 0);
 	assert_null(jobs_of_series(&jobs, "a|b"));
 	assert_int_equal(count_of_case(&jobs, "other"), 50);
-	jobs_clear(&jobs);
 }
 
 #define CASES 3000
@@ -491,7 +478,7 @@ static void deliver_case(struct jobs *jobs, int64_t job)
 /* What the node goes through at each wake-up are the cases that are not over. What it knows of a destination stays. */
 TEST(over_is_not_looked_at)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 
 	for (int64_t job = 1; job <= CASES; job++) {
 		deliver_case(&jobs, job);
@@ -511,14 +498,13 @@ TEST(over_is_not_looked_at)
 	assert_int_equal(jobs_next_open(&jobs, 0)->id, 5);
 	jobs_observe_clock(&jobs, 1e6);
 	assert_int_equal(jobs_next_open(&jobs, 0)->id, CASES + 1);
-	jobs_clear(&jobs);
 }
 
 /* A case that is over stays in the list while a further result of it has no job, and what is over is seen when the clock is
  * right again. */
 TEST(over_and_still_open)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v;
 
 	apply(&jobs, 1, EVENT_OPENED, OPENED);
@@ -535,7 +521,6 @@ TEST(over_and_still_open)
 	assert_true(v->seen == 5000);
 	jobs_observe_clock(&jobs, 3000);
 	assert_true(v->seen == 3000);
-	jobs_clear(&jobs);
 }
 
 static double sum_stages(const json_t *stages, size_t *ret_n)

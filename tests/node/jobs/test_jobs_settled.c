@@ -83,7 +83,7 @@ TEST(read_again_as_it_was, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
-	struct jobs all = {0}, later = {0};
+	struct jobs all GOES(jobs_clear) = {0}, later GOES(jobs_clear) = {0};
 	int64_t first = deliver(j, KEY("1", "a"), 1000), second = deliver(j, KEY("1", "b"), 2000),
 		other = deliver(j, KEY("2", "a"), 3000);
 	int64_t open;
@@ -99,20 +99,17 @@ TEST(read_again_as_it_was, .setup = setup, .teardown = teardown)
 	jobs_observe_clock(&later, 5000);
 	assert_true(delivery_queue_reached(&later, "ws", 5000) == 3002);
 	for (int64_t id = first; id <= other; id++) {
-		struct jobs replayed = {0};
+		struct jobs replayed GOES(jobs_clear) = {0};
 		struct job_view *v;
 
 		assert_done(jobs_refresh(&replayed, j, id, NULL), NULL);
 		v = jobs_find(&replayed, id);
 		v->further_open = true;
 		assert_string_equal(describe(jobs_find(&later, id)), describe(v));
-		jobs_clear(&replayed);
 	}
 	assert_int_equal(later.n, 4);
 	assert_int_equal(later.n_open, 1);
 	assert_null(jobs_find(&later, open + 1));
-	jobs_clear(&later);
-	jobs_clear(&all);
 	journal_close(j);
 }
 
@@ -121,7 +118,7 @@ TEST(found_by_study_and_series, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	int64_t first = deliver(j, KEY("1", "a"), 1000), second = deliver(j, KEY("1", "b"), 2000),
 		other = deliver(j, KEY("2", "a"), 3000);
 	int64_t open;
@@ -146,7 +143,6 @@ TEST(found_by_study_and_series, .setup = setup, .teardown = teardown)
 	}
 	assert_null(jobs_of_study(&jobs, "3|x"));
 	assert_done(jobs_whole(&jobs, NULL), NULL);
-	jobs_clear(&jobs);
 	journal_close(j);
 }
 
@@ -166,7 +162,7 @@ TEST(open_again_with_each_event, .setup = setup, .teardown = teardown)
 	};
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	size_t appended = 0;
 
 	for (int event = 0; event <= EVENT_CLEANED; event++) {
@@ -193,7 +189,6 @@ TEST(open_again_with_each_event, .setup = setup, .teardown = teardown)
 		jobs_clear(&jobs);
 	}
 	assert_true(appended > 0);
-	jobs_clear(&jobs);
 	journal_close(j);
 }
 
@@ -255,7 +250,7 @@ TEST(changed_meanwhile, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = open_journal(p), *another = open_journal(p);
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	int64_t job = deliver(j, KEY("1", "a"), 1000);
 
 	assert_done(jobs_refresh(&jobs, j, 0, NULL), NULL);
@@ -267,7 +262,6 @@ TEST(changed_meanwhile, .setup = setup, .teardown = teardown)
 	assert_int_equal(jobs_find(&jobs, job)->state, JOB_CLEANED);
 	record(&jobs, j, 5000);
 	assert_int_equal(count_at_start(j), 0);
-	jobs_clear(&jobs);
 	journal_close(another);
 	journal_close(j);
 }
@@ -277,7 +271,7 @@ TEST(listed_by_state_and_time, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct jobs_numbers found = {0};
 	struct err err = {0};
 	int64_t late = deliver(j, KEY("1", "a"), 9000), early = deliver(j, KEY("1", "b"), 1000), last;
@@ -299,7 +293,6 @@ TEST(listed_by_state_and_time, .setup = setup, .teardown = teardown)
 	assert_done(jobs_in_state(&jobs, JOB_DELIVERED, 2000, &found, &err), &err);
 	assert_int_equal(found.n, 3);
 	free(found.list);
-	jobs_clear(&jobs);
 	journal_close(j);
 }
 
@@ -338,7 +331,7 @@ TEST(deleted_with_its_case, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	int64_t old = deliver(j, KEY("1", "a"), 1000), same = deliver(j, KEY("1", "a"), 1000),
 		kept = deliver(j, KEY("1", "b"), 1000);
 	uint64_t settled = 0;
@@ -356,7 +349,6 @@ TEST(deleted_with_its_case, .setup = setup, .teardown = teardown)
 	assert_non_null(jobs_find(&jobs, kept));
 	assert_done(journal_count_settled(j, &settled, NULL), NULL);
 	assert_int_equal(settled, 1);
-	jobs_clear(&jobs);
 	journal_close(j);
 }
 
@@ -365,7 +357,7 @@ TEST(says_what_cannot_be_read, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
 	struct journal *j = open_journal(p);
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct jobs_numbers found = {0};
 	struct err err = {0};
 	int64_t job = deliver(j, KEY("1", "a"), 1000);
@@ -386,6 +378,5 @@ TEST(says_what_cannot_be_read, .setup = setup, .teardown = teardown)
 	assert_done(jobs_refresh(&jobs, j, 0, &err), &err);
 	assert_int_equal(jobs_find(&jobs, job)->state, JOB_CLEANED);
 	assert_done(jobs_whole(&jobs, NULL), NULL);
-	jobs_clear(&jobs);
 	journal_close(j);
 }

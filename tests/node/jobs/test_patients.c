@@ -83,7 +83,7 @@ TEST(texts)
 
 TEST(within_a_job)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct patient_conflict conflict;
 	const struct job_view *other;
 	char reason[300];
@@ -108,13 +108,12 @@ TEST(within_a_job)
 	assert_null(jobs_find(&jobs, 1)->header);
 	patients_reason(NULL, jobs_find(&jobs, 1), &conflict, jobs_find(&jobs, 1), reason, sizeof(reason));
 	assert_non_null(strstr(reason, "Patient ID (0010,0020) differs between this case and case 1 of the same study"));
-	jobs_clear(&jobs);
 }
 
 /* Jobs of one study or one series, whatever their states; not of others. */
 TEST(between_jobs)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 
 	open_job(&jobs, 1, "s|1|L|CC|");
 	add(&jobs, 1, 11, 5);
@@ -140,12 +139,11 @@ TEST(between_jobs)
 	/* an instance of job 1 that came later was not there when it was said */
 	add(&jobs, 1, 16, 5);
 	assert_int_equal(conflict_of(&jobs, 2), 1);
-	jobs_clear(&jobs);
 }
 
 TEST(without_digests)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 
 	open_job(&jobs, 1, "s|1");
 	add(&jobs, 1, 11, 0);
@@ -158,7 +156,6 @@ TEST(without_digests)
 	open_job(&jobs, 3, "s|3");
 	add(&jobs, 3, 15, 0);
 	assert_int_equal(conflict_of(&jobs, 3), -1);
-	jobs_clear(&jobs);
 }
 
 TEST(key_of_the_spool)

@@ -11,7 +11,7 @@ static bool may_clean(const struct jobs *jobs, const struct job_view *v, int day
 
 TEST(retention_rule)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v = reconstructed(&jobs, 1), *w;
 
 	assert_false(may_clean(&jobs, v, 1, 0, 1000 + 99 * DAY)); /* not delivered: never */
@@ -58,13 +58,12 @@ TEST(retention_rule)
 	apply(&jobs, 1, EVENT_DEAD_LETTER, "{}");
 	assert_int_equal(v->state, JOB_DEAD_LETTER);
 	assert_false(may_clean(&jobs, v, 1, 1, 1000 + 99 * DAY));
-	jobs_clear(&jobs);
 }
 
 /* The CT images of a case stay while another case of its study may still need them. */
 TEST(retention_of_ct_images)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v;
 
 	apply(&jobs, 1, EVENT_OPENED, "{\"key\":\"a\",\"study\":\"1.2\"}");
@@ -83,14 +82,13 @@ TEST(retention_of_ct_images)
 	assert_false(may_clean(&jobs, v, 1, 0, 99 * DAY));
 	apply(&jobs, 3, EVENT_CANCEL, "{}");
 	assert_true(may_clean(&jobs, v, 1, 0, 99 * DAY));
-	jobs_clear(&jobs);
 }
 
 /* What a person cancelled is done, too: as a revision it keeps nothing of its case back, and by itself it goes after days of its
  * own, where they are named, and behind those whose images it shares. */
 TEST(retention_of_cancelled)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v = reconstructed(&jobs, 1), *w;
 
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
@@ -113,13 +111,12 @@ TEST(retention_of_cancelled)
 	apply_at(&jobs, 2, EVENT_CLEANED, "{\"why\":\"cancelled\"}", 6000);
 	assert_int_equal(w->state, JOB_CLEANED);
 	assert_true(w->never_delivered && !v->never_delivered);
-	jobs_clear(&jobs);
 }
 
 /* Delivered when the clock was years ahead: it goes when it was seen for so long, not years later. */
 TEST(retention_after_a_clock_ahead)
 {
-	struct jobs jobs = {0};
+	struct jobs jobs GOES(jobs_clear) = {0};
 	struct job_view *v = reconstructed(&jobs, 1);
 
 	apply(&jobs, 1, EVENT_SENT, "{\"destination\":\"pacs\"}");
@@ -138,5 +135,4 @@ TEST(retention_after_a_clock_ahead)
 	apply_at(&jobs, 1, EVENT_DELIVERED, "{}", 2000);
 	jobs_observe_clock(&jobs, 2000 + DAY);
 	assert_true(may_clean(&jobs, v, 3, 0, 2000 + 3 * DAY));
-	jobs_clear(&jobs);
 }
