@@ -94,7 +94,7 @@ static void whole_report(struct text *t, bool explicit_vr, bool defined)
 TEST(read_in_every_form)
 {
 	for (int form = 0; form < 4; form++) {
-		struct commit_report r;
+		struct commit_report r GOES(commit_report_clear) = {0};
 		struct err err = {0};
 		struct text t;
 
@@ -111,7 +111,6 @@ TEST(read_in_every_form)
 				 COMMIT_NO_REASON); /* an item of the failed sequence is never reported as committed */
 		assert_string_equal(r.items[3].sop_instance, "1.2.34");
 		assert_int_equal(r.items[2].failure + r.items[3].failure, 0);
-		commit_report_clear(&r);
 	}
 }
 
@@ -123,7 +122,7 @@ TEST(sequences_of_unknown_vr)
 	for (int form = 0; form < 4; form++) {
 		struct text t = {.explicit_vr = true}, inside = {.explicit_vr = form == 3}, other = {0};
 		uint32_t length;
-		struct commit_report r;
+		struct commit_report r GOES(commit_report_clear) = {0};
 		struct err err = {0};
 		int ret;
 
@@ -157,7 +156,6 @@ TEST(sequences_of_unknown_vr)
 		assert_int_equal(r.n, 2);
 		assert_string_equal(r.items[0].sop_instance, "1.2.3");
 		assert_string_equal(r.items[1].sop_instance, "1.2.34");
-		commit_report_clear(&r);
 	}
 }
 
@@ -170,7 +168,7 @@ TEST(cut_anywhere)
 		whole_report(&t, form & 1, form & 2);
 		for (size_t n = 0; n < t.n; n++) {
 			uint8_t *copy = malloc(n ? n : 1); /* the address sanitizer then detects reads beyond the end */
-			struct commit_report r;
+			struct commit_report r GOES(commit_report_clear) = {0};
 			struct err err = {0};
 			int ret;
 
@@ -182,7 +180,6 @@ TEST(cut_anywhere)
 				assert_true(err.msg[0] != '\0' && r.n == 0);
 			else
 				assert_true(r.n < 4 && r.transaction[0]);
-			commit_report_clear(&r);
 			free(copy);
 		}
 	}
@@ -231,7 +228,7 @@ TEST(reason_of_another_length)
 
 	for (uint32_t n = 0; n <= 6; n++) {
 		struct text t = {0}, items = {0}, content = {0};
-		struct commit_report r;
+		struct commit_report r GOES(commit_report_clear) = {0};
 		struct err err = {0};
 
 		put_uid(&content, DICOM_TAG(0x0008, 0x1155), "1.2.3");
@@ -243,7 +240,6 @@ TEST(reason_of_another_length)
 		assert_int_equal(commit_report_parse(t.bytes, t.n, false, &r, &err), 0);
 		assert_int_equal(r.n, 1);
 		assert_int_equal(r.items[0].failure, n == 2 ? 0x0112 : COMMIT_NO_REASON);
-		commit_report_clear(&r);
 	}
 }
 
@@ -287,7 +283,7 @@ TEST(items_are_limited)
 {
 	for (size_t n = COMMIT_ITEMS_MAX; n <= COMMIT_ITEMS_MAX + 1; n++) {
 		struct text t = {0}, items = {0};
-		struct commit_report r;
+		struct commit_report r GOES(commit_report_clear) = {0};
 		struct err err = {0};
 		uint8_t *all;
 
@@ -304,7 +300,6 @@ TEST(items_are_limited)
 		else
 			assert_int_equal(commit_report_parse(all, t.n + n * items.n, false, &r, &err), 0);
 		assert_int_equal(r.n, n > COMMIT_ITEMS_MAX ? 0 : n);
-		commit_report_clear(&r);
 		free(all);
 	}
 }

@@ -67,7 +67,7 @@ TEST(test_table)
 
 	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
 		const char *at = rows[r].each_second;
-		struct alerts a = {0};
+		struct alerts a GOES(alerts_clear) = {0};
 		char told[200] = "";
 
 		for (int second = 0; at; second++) {
@@ -91,7 +91,6 @@ TEST(test_table)
 		}
 		if (strcmp(told, rows[r].told) != 0)
 			fail_msg("%s: told '%s', wanted '%s'", rows[r].what, told, rows[r].told);
-		alerts_clear(&a);
 	}
 }
 
@@ -144,7 +143,7 @@ TEST(test_restart)
 TEST(test_clock_set_back)
 {
 	struct alert_seen seen[20];
-	struct alerts a = {0};
+	struct alerts a GOES(alerts_clear) = {0};
 
 	for (int second = 10; second <= 12; second++)
 		alerts_step(&a, seen, seen_of("a", seen), &limits, WALL + 3600 + second, second, next_id, NULL);
@@ -152,7 +151,6 @@ TEST(test_clock_set_back)
 	assert_int_equal(step(&a, "", 13), 0);
 	assert_int_equal(step(&a, "", 17), 1);
 	assert_true(a.items[0].in_end && a.items[0].ended == a.items[0].began && a.items[0].began == WALL + 3610);
-	alerts_clear(&a);
 }
 
 /* Whatever is there in place of the file, it is refused at once, and the state is empty. */
@@ -207,7 +205,7 @@ TEST(test_damaged)
 TEST(test_burst)
 {
 	struct config config = {.alerts = {.most = 3}, .node = {.aet = "NODE"}};
-	struct alerts a = {0};
+	struct alerts a GOES(alerts_clear) = {0};
 	json_t *root, *list;
 	char *text, *mail;
 
@@ -233,7 +231,6 @@ TEST(test_burst)
 	alerts_told(&a, &limits, 2);
 	step(&a, "abcdeF", 50);
 	assert_false(alerts_is_due(&a, 50)); /* those that were not listed were told, too */
-	alerts_clear(&a);
 }
 
 /* No text has the reason of a case or what a peer answered. Without a journal the cases that were wrong stay wrong. */
@@ -245,8 +242,8 @@ TEST(test_seen)
 	struct job_view *list[] = {&held, &refused, &done};
 	struct jobs jobs = {.list = list, .n = 3, .open = list, .n_open = 3};
 	struct node_problems problems = {.n = 4};
-	struct alert_list seen = {0};
-	struct alerts before = {0};
+	struct alert_list seen GOES(alert_list_clear) = {0};
+	struct alerts before GOES(alerts_clear) = {0};
 
 	snprintf(problems.list[0].id, sizeof(problems.list[0].id), "cases");
 	snprintf(problems.list[1].id, sizeof(problems.list[1].id), "alerts");
@@ -276,6 +273,4 @@ TEST(test_seen)
 	assert_int_equal(seen.n, 2);
 	assert_int_equal(alert_list_fill(&seen, &problems, &(struct jobs){0}, &before, NULL), 0);
 	assert_int_equal(seen.n, 0);
-	alert_list_clear(&seen);
-	alerts_clear(&before);
 }

@@ -90,12 +90,11 @@ TEST(members_of_json)
 
 static void check_escaped(bool metrics, const char *text, const char *escaped)
 {
-	struct html h = {.metrics = metrics};
+	struct html h GOES(html_clear) = {.metrics = metrics};
 
 	html_text(&h, text);
 	assert_string_equal(h.text, escaped);
 	assert_int_equal(h.n, strlen(escaped));
-	html_clear(&h);
 }
 
 TEST(texts_of_others)
@@ -138,7 +137,7 @@ TEST(texts_of_others)
 
 TEST(formats_of_pages)
 {
-	struct html h = {0};
+	struct html h GOES(html_clear) = {0};
 
 	html_printf(&h, "%d %u %lld %zu %c %s %%|%5d|%.2f|%7.1f|%g|%.3g", -3, 4u, -5000000000LL, (size_t)6000000000, 'x', "<", 42,
 		    1.005, 2.25, 1e-7, 12345.0);
@@ -150,24 +149,22 @@ TEST(formats_of_pages)
 	assert_false(h.failed);
 	html_printf(&h, "%401d", 1);
 	assert_true(h.failed);
-	html_clear(&h);
 }
 
 TEST(sentences_of_pages)
 {
-	struct html h = {0};
+	struct html h GOES(html_clear) = {0};
 
 	html_sentences(&h, " A <b> of 1.5 mm. 2 more. Last");
 	assert_string_equal(h.text, "<li>A &lt;b&gt; of 1.5 mm.</li>\n<li>2 more.</li>\n<li>Last</li>\n");
 	html_clear(&h);
 	html_sentences(&h, "");
 	assert_true(h.n == 0);
-	html_clear(&h);
 }
 
 TEST(largest_page)
 {
-	struct html h = {0};
+	struct html h GOES(html_clear) = {0};
 	char *much = calloc(1, HTML_MAX);
 
 	assert_non_null(much);
@@ -183,7 +180,6 @@ TEST(largest_page)
 	html_clear(&h);
 	html_bytes(&h, much, HTML_MAX);
 	assert_true(h.failed);
-	html_clear(&h);
 	free(much);
 }
 

@@ -173,7 +173,7 @@ TEST(test_damaged)
 
 TEST(test_file)
 {
-	struct correction_pictures p;
+	struct correction_pictures p GOES(correction_pictures_clear) = {0};
 	struct err err = {0};
 	char path[200], *text;
 	json_t *all;
@@ -189,7 +189,6 @@ TEST(test_file)
 	free(text);
 	refused(-EBADMSG, "of the series 2.25.18");
 	json_decref(all);
-	correction_pictures_clear(&p);
 }
 
 static int start(void **state)

@@ -86,7 +86,7 @@ TEST(test_times)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *text = swap(STUDY, cases[i].lines);
-		struct interfile f;
+		struct interfile f GOES(interfile_clear) = {0};
 		struct err err = {0};
 		int rc = interfile_parse(text, strlen(text), &f, &err);
 
@@ -101,7 +101,6 @@ TEST(test_times)
 		    strcmp(f.tracer.injected, cases[i].injected) != 0 ||
 		    (strstr(f.notes, "is not used") != NULL) != (cases[i].note != NULL))
 			fail_msg("case %zu: %s %s, injected %s; %s", i, f.time, f.zone, f.tracer.injected, f.notes);
-		interfile_clear(&f);
 	}
 #undef STUDY
 #undef DAY

@@ -81,7 +81,7 @@ static void write_bytes(const char *path, const unsigned char *b, size_t n, bool
 /* Every voxel is where the header says: RAS (10 - 3 j, 20 + 2 i, 30 + 4 k), so LPS (-10 + 3 j, -20 - 2 i, ...). */
 static void check_places(const char *path)
 {
-	struct label_volume v;
+	struct label_volume v GOES(label_volume_clear) = {0};
 	struct err err = {0};
 
 	assert_done(label_volume_open(path, &v, &err), &err);
@@ -93,7 +93,6 @@ static void check_places(const char *path)
 	}
 	assert_int_equal(label_volume_at(&v, (double[]){-10 + 4.6, -24, 30}), 0); /* outside, beside voxel 5 */
 	assert_int_equal(label_volume_at(&v, (double[]){NAN, -24, 42}), 0);
-	label_volume_clear(&v);
 }
 
 TEST(nifti_files)
@@ -235,7 +234,7 @@ TEST(values_of_labels)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		size_t n = nifti(b, 16, 4, false, false);
-		struct label_volume v = {0};
+		struct label_volume v GOES(label_volume_clear) = {0};
 		struct err err = {0};
 
 		for (int k = 0; k < 24; k++)
@@ -249,7 +248,6 @@ TEST(values_of_labels)
 		}
 		assert_int_equal(label_volume_open(test_path(folder, "m.nii"), &v, &err), 0);
 		assert_int_equal(v.labels[23], rows[i].label);
-		label_volume_clear(&v);
 	}
 }
 

@@ -90,7 +90,7 @@ TEST(units)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct map_request r = {.path = test_path(folder, "m.hv"), .unit = rows[i].stated};
-		struct map_file m = {0};
+		struct map_file m GOES(map_file_clear) = {0};
 		struct err err = {0};
 		char keys[80] = "";
 
@@ -109,7 +109,6 @@ TEST(units)
 			fail_msg("%s: %s", rows[i].what, err.msg);
 		assert_int_equal(m.unit, rows[i].unit);
 		assert_int_equal(m.found, rows[i].stated == MAP_UNKNOWN && !rows[i].header[0]);
-		map_file_clear(&m);
 	}
 }
 
@@ -127,7 +126,7 @@ TEST(values_of_maps)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct map_request r = {.path = test_path(folder, "m.hv"), .unit = rows[i].unit};
-		struct map_file m = {0};
+		struct map_file m GOES(map_file_clear) = {0};
 
 		fill(0, 0, rows[i].unit == MAP_HU ? 500 : 1e-3, rows[i].unit == MAP_HU ? 500 : 1e-3);
 		values[0] = (float)rows[i].value;
@@ -135,7 +134,6 @@ TEST(values_of_maps)
 		if (open_and_read(&r, &m, &err) < 0)
 			fail_msg("row %zu: %s", i, err.msg);
 		assert_int_equal(m.hu[0], rows[i].hu);
-		map_file_clear(&m);
 	}
 }
 
@@ -170,7 +168,7 @@ TEST(order_of_axes)
 {
 	struct map_request r = {.unit = MAP_PER_CM};
 	static const char matrix[] = "0 0 -1 5\n0, 1, 0, 6\n1 0 0 7\n\n0 0 0 1\n";
-	struct map_file m = {0};
+	struct map_file m GOES(map_file_clear) = {0};
 	struct err err = {0};
 
 	for (int i = 0; i < N; i++)
@@ -189,7 +187,6 @@ TEST(order_of_axes)
 				assert_int_equal(m.hu[(i * 5 + k) * 8 + j], (k * 8 + j) * 10 + i - 1000);
 	assert_near(m.step[2][2], 2, 0);
 	assert_near(m.step[1][0], 4, 0); /* slices ran along -z, which becomes x */
-	map_file_clear(&m);
 }
 
 struct refused_row {

@@ -78,7 +78,7 @@ static struct protocol_conf protocol(void)
 TEST(test_whole)
 {
 	struct protocol_conf p = protocol();
-	struct reconstruct_report report = {0};
+	struct reconstruct_report report GOES(reconstruct_report_clear) = {0};
 	struct stop stop = {0};
 	struct dicom_pixel_info info;
 	struct dicom_file *file = NULL;
@@ -116,7 +116,6 @@ TEST(test_whole)
 	assert_non_null(strstr(stop.stages, "read,"));
 	assert_non_null(strstr(stop.stages, "write,"));
 	dicom_close(file);
-	reconstruct_report_clear(&report);
 }
 
 /* The digests of all objects are those of their files, also where the offset table of encoded frames is written at the end. */
@@ -126,7 +125,7 @@ TEST(test_digests)
 
 	for (int i = 0; i < 2; i++) {
 		struct protocol_conf p = protocol();
-		struct reconstruct_report report = {0};
+		struct reconstruct_report report GOES(reconstruct_report_clear) = {0};
 		struct err err = {0};
 
 		assert_int_equal(config_set(&p, compressions[i], &err), 0);
@@ -144,7 +143,6 @@ TEST(test_digests)
 			assert_int_equal(code, 0);
 			assert_string_equal(report.objects[k].digest, hex);
 		}
-		reconstruct_report_clear(&report);
 	}
 }
 
@@ -167,7 +165,7 @@ TEST(test_relative)
 	static const struct edit part[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Part"}, {0}},
 				 air[] = {{-1, TAG_MANUFACTURER_MODEL_NAME, "Air"}, {-1, TAG_EXPOSURE_IN_UAS, "4000"}, {0}};
 	struct protocol_conf p = protocol();
-	struct reconstruct_report report = {0};
+	struct reconstruct_report report GOES(reconstruct_report_clear) = {0};
 	struct dicom_file *file = NULL;
 	struct err err = {0};
 	char text[1024];
@@ -208,7 +206,6 @@ TEST(test_relative)
 	assert_int_equal(reconstruct(&p, "cpu", NULL, &report, &err), 0);
 	assert_int_equal(strncmp(report.warnings, "Geometry from literature: ", 26), 0);
 	assert_null(strstr(report.warnings, "voxels"));
-	reconstruct_report_clear(&report);
 }
 
 TEST(test_nothing_left)

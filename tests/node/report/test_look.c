@@ -27,7 +27,7 @@ static void check_slice(const struct look *l, long slice, double range)
 {
 	const float *values;
 	struct err err = {0};
-	struct html h = {0};
+	struct html h GOES(html_clear) = {0};
 	const unsigned char *bytes;
 	json_t *head;
 	int width = 0, height = 0;
@@ -52,14 +52,13 @@ static void check_slice(const struct look *l, long slice, double range)
 	for (int i = 0; i < NX * NY; i++)
 		assert_true(fabs(lo + step * (bytes[2 * i] + 256 * bytes[2 * i + 1]) - (double)values[i]) <= 0.51 * step);
 	json_decref(head);
-	html_clear(&h);
 }
 
 /* The picture of the overview has the polarity of the report: high values are dark. */
 static void check_thumbnail(const struct look *l)
 {
 	const char *file = name_of_file();
-	struct picture p;
+	struct picture p GOES(picture_clear) = {0};
 	const float *values;
 	int least = 0, most = 0;
 
@@ -76,7 +75,6 @@ static void check_thumbnail(const struct look *l)
 		}
 	}
 	assert_true(p.value[most] < 0.1f && p.value[least] > p.value[most]);
-	picture_clear(&p);
 }
 
 TEST(test_slices)

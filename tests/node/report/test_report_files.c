@@ -15,7 +15,7 @@ static void find(struct series_files *g)
 /* A report is the same if the slices of the series are read only when they are needed. */
 TEST(test_lazy)
 {
-	struct series_files groups = {0};
+	struct series_files groups GOES(series_files_clear) = {0};
 	struct html h[2] = {{0}};
 	struct err err = {0};
 	struct input in;
@@ -35,14 +35,13 @@ TEST(test_lazy)
 	assert_string_equal(h[0].text, h[1].text);
 	for (int i = 0; i < 2; i++)
 		html_clear(&h[i]);
-	series_files_clear(&groups);
 }
 
 /* The report of the same result has the same name, and replaces that before. */
 TEST(test_name)
 {
 	const struct report_conf conf = {0};
-	struct series_files groups = {0};
+	struct series_files groups GOES(series_files_clear) = {0};
 	char *paths[2] = {NULL};
 	struct err err = {0};
 	struct input in;
@@ -62,7 +61,6 @@ TEST(test_name)
 	find(&groups); /* a report is no result */
 	assert_int_equal(groups.n, 1);
 	assert_int_equal(groups.n_passed, 1);
-	series_files_clear(&groups);
 }
 
 TESTS_SETUP(start, stop);

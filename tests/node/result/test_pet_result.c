@@ -220,7 +220,7 @@ TEST(test_beds)
 	float volume[NX * NY * (2 * NZ - 1)];
 	struct series_report report;
 	struct pet_plan plan;
-	struct pet_join join;
+	struct pet_join join GOES(pet_join_clear) = {0};
 	struct err err = {0};
 	struct input in;
 	double factor;
@@ -268,7 +268,6 @@ TEST(test_beds)
 	snprintf(in.s.facts.corrected, sizeof(in.s.facts.corrected), "ATTN\\NORM\\DECY");
 	assert_int_equal(pet_result_check(&in.s, &err), -ENOTSUP);
 	assert_string_equal(err.msg, "beds of data that are already corrected for decay (DECY in (0028,0051))");
-	pet_join_clear(&join);
 }
 
 /* ---- identity and provenance ---- */

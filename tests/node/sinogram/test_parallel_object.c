@@ -70,7 +70,7 @@ static char *changed(const char *from, const char *to)
 
 TEST(test_header)
 {
-	struct interfile f;
+	struct interfile f GOES(interfile_clear) = {0};
 	struct err err = {0};
 	char *text;
 
@@ -98,7 +98,6 @@ TEST(test_header)
 	text = changed("first angle (degrees) := 10\narc (degrees) := 360\n", "");
 	assert_int_equal(interfile_parse(text, strlen(text), &f, &err), 0);
 	assert_true(f.parallel.first_angle == 0 && f.parallel.arc == 180);
-	interfile_clear(&f);
 	free(text);
 }
 

@@ -54,7 +54,7 @@ static struct image_series *random_volume(void)
 /* Each voxel's value is at its centre, and up to nearly half a voxel around it. */
 static void compare(const struct image_series *s, const char *path)
 {
-	struct label_volume v = {0};
+	struct label_volume v GOES(label_volume_clear) = {0};
 	struct err err = {0};
 
 	assert_done(label_volume_open(path, &v, &err), &err);
@@ -72,7 +72,6 @@ static void compare(const struct image_series *s, const char *path)
 					fail_msg("%s: voxel %d, %d, %d is %d, not %g", path, i, j, k, label_volume_at(&v, p),
 						 (double)*volume_at(s, i, j, k));
 			}
-	label_volume_clear(&v);
 }
 
 TEST(images)
@@ -127,7 +126,7 @@ TEST(pictures)
 							      .range = {0, 1},
 							      .bits = 8};
 			struct picture_report report;
-			struct picture p = {0};
+			struct picture p GOES(picture_clear) = {0};
 			struct err err = {0};
 			char path[100];
 
@@ -139,7 +138,6 @@ TEST(pictures)
 					if ((p.value[y * p.width + x] > 0.5f) != (x == column && y == row))
 						fail_msg("plane %d of voxel %d, %d, %d: pixel %d, %d is %g", plane, at[0], at[1],
 							 at[2], x, y, (double)p.value[y * p.width + x]);
-			picture_clear(&p);
 		}
 	}
 }

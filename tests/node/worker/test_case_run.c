@@ -377,7 +377,7 @@ TEST(test_errors)
 	const struct monitor stopped = {.cancelled = cancelled};
 	const struct device_ops *ops = dev->ops;
 	struct device_ops broken = *ops;
-	struct case_order order;
+	struct case_order order GOES(case_order_clear) = {0};
 	struct case_kept kept = {0};
 	struct case_outcome outcome;
 
@@ -408,7 +408,6 @@ TEST(test_errors)
 	order = order_of_files();
 	free(result(&order, "pet-a", true, &kept));
 	must_fail(&order, "frames", &kept, ENOTSUP, "cannot be divided");
-	case_order_clear(&order);
 }
 
 /* A pilot's case: what ends it before it has a result is no outcome, so that another pilot gets it; everything else is one. */
@@ -480,7 +479,7 @@ TEST(test_memory)
 {
 	struct room room = {.free = SIZE_MAX};
 	const struct monitor monitor = {.ctx = &room, .reserve = reserve};
-	struct case_order order;
+	struct case_order order GOES(case_order_clear) = {0};
 	struct case_kept kept = {0};
 	struct case_outcome outcome;
 	size_t plan, with;
@@ -514,7 +513,6 @@ TEST(test_memory)
 		assert_int_equal(kept.data.work == NULL, less);
 	}
 	dev->host_memory = 0;
-	case_order_clear(&order);
 }
 
 TESTS_SETUP(start, stop);

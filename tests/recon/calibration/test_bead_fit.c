@@ -185,7 +185,7 @@ TEST(exact)
 		for (int d = ANGLE_ABOUT_AXIS; d <= ANGLE_AT_DETECTOR; d++)
 			for (int k = BEADS_KNOWN; k <= BEADS_IN_LAYERS; k++) {
 				struct exam e;
-				struct bead_fit fit;
+				struct bead_fit fit GOES(bead_fit_clear) = {0};
 
 				make_exam(&e, &systems[s], 7 + s, (enum bead_knowledge)k, (enum angle_definition)d, 0);
 				assert_int_equal(bead_fit_run(&e.in, &fit, NULL), 0);
@@ -194,7 +194,6 @@ TEST(exact)
 				for (int i = 0; k == BEADS_KNOWN && i < 3; i++)
 					assert_near(fit.pose[i], e.pose[i], 1e-3);
 				assert_near(fit.rms, 0, 1e-5);
-				bead_fit_clear(&fit);
 			}
 }
 
@@ -240,14 +239,13 @@ TEST(noise_known)
 
 		for (int i = 0; i < n; i++) {
 			struct exam e;
-			struct bead_fit fit;
+			struct bead_fit fit GOES(bead_fit_clear) = {0};
 
 			make_exam(&e, &systems[s], 1000 * s + (uint64_t)i, BEADS_KNOWN, ANGLE_ABOUT_AXIS, NOISE);
 			assert_int_equal(bead_fit_run(&e.in, &fit, NULL), 0);
 			assert_int_equal(bead_judge_fit(&e.in, &fit, NULL), 0);
 			assert_near(fit.noise, NOISE, 0.25 * NOISE);
 			tally_fit(&systems[s], &e, &fit, t);
-			bead_fit_clear(&fit);
 		}
 		for (int i = 0; i < SYSTEM_PARAMETERS; i++) {
 			compared += t[i].n;
@@ -271,7 +269,7 @@ TEST(noise_alike)
 		for (int i = 0; i < ALIKE_TRIALS; i++) {
 			double of_bead[BEADS];
 			struct exam e;
-			struct bead_fit fit;
+			struct bead_fit fit GOES(bead_fit_clear) = {0};
 
 			make_exam(&e, &systems[s], 5000 + 1000 * s + (uint64_t)i, BEADS_KNOWN, ANGLE_ABOUT_AXIS, NOISE / 2);
 			for (int b = 0; b < BEADS; b++)
@@ -282,7 +280,6 @@ TEST(noise_alike)
 			for (int k = 0; k < SYSTEM_PARAMETERS; k++)
 				if (e.in.fitted[k])
 					squares[k] += pow((fit.value[k] - e.truth[k]) / fit.sd[k], 2) / ALIKE_TRIALS;
-			bead_fit_clear(&fit);
 		}
 		for (int k = 0; k < SYSTEM_PARAMETERS; k++)
 			if (squares[k] > 0)
@@ -297,7 +294,7 @@ TEST(layers)
 	for (size_t s = 0; s < SYSTEMS; s++)
 		for (int fixed = 0; fixed < 2; fixed++) {
 			struct exam e;
-			struct bead_fit fit;
+			struct bead_fit fit GOES(bead_fit_clear) = {0};
 			struct err err = {0};
 			int rc;
 
@@ -313,7 +310,6 @@ TEST(layers)
 				assert_non_null(strstr(err.msg, " only to "));
 			for (int i = 0; i < SYSTEM_PARAMETERS; i++)
 				assert_true(fabs(fit.value[i] - e.truth[i]) <= 4.5 * fit.sd[i]);
-			bead_fit_clear(&fit);
 		}
 }
 
@@ -325,7 +321,7 @@ TEST(unknown_heights)
 	for (size_t s = 0; s < SYSTEMS; s++)
 		for (int i = 0; i < trials(); i++) {
 			struct exam e;
-			struct bead_fit fit;
+			struct bead_fit fit GOES(bead_fit_clear) = {0};
 			struct err err = {0};
 
 			make_exam(&e, &systems[s], 1000 * s + (uint64_t)i, BEADS_UNKNOWN, ANGLE_ABOUT_AXIS, NOISE);
@@ -333,7 +329,6 @@ TEST(unknown_heights)
 			assert_in_range((long)(1000 * fit.sd[SYSTEM_AXIS_HEIGHT]), (long)(1000 * least[s]),
 					(long)(1000 * most[s]));
 			assert_error(bead_judge_fit(&e.in, &fit, &err), &err, EDOM, "heights of the beads are unknown");
-			bead_fit_clear(&fit);
 		}
 }
 
@@ -445,7 +440,7 @@ TEST(conventions)
 TEST(displaced_view)
 {
 	struct bead_view_residual views[VIEWS_MAX];
-	struct bead_fit fit;
+	struct bead_fit fit GOES(bead_fit_clear) = {0};
 	struct exam e;
 
 	make_exam(&e, &systems[0], 11, BEADS_KNOWN, ANGLE_ABOUT_AXIS, NOISE);
@@ -458,5 +453,4 @@ TEST(displaced_view)
 	assert_int_equal(bead_fit_run(&e.in, &fit, NULL), 0);
 	assert_true(bead_judge_views(&e.in, &fit, views) > 5);
 	assert_near(views[7].mean[0], 0.5, 0.1);
-	bead_fit_clear(&fit);
 }

@@ -61,7 +61,7 @@ static void make(struct exam *e, int sign, bool mirrored)
 
 static void check_match(int sign, bool mirrored)
 {
-	struct bead_tracks tracks;
+	struct bead_tracks tracks GOES(bead_tracks_clear) = {0};
 	int bead[BEADS + CLUTTER];
 	bool seen_mirrored;
 	struct exam e;
@@ -75,7 +75,6 @@ static void check_match(int sign, bool mirrored)
 	assert_int_equal(seen_mirrored, mirrored);
 	for (int i = 0; i < tracks.n; i++)
 		assert_int_equal(bead[i], i);
-	bead_tracks_clear(&tracks);
 }
 
 TEST(match)
@@ -89,7 +88,7 @@ TEST(match)
 TEST(assign_layers)
 {
 	static const double heights[] = {5, 55};
-	struct bead_tracks tracks;
+	struct bead_tracks tracks GOES(bead_tracks_clear) = {0};
 	int layer[BEADS + CLUTTER];
 	struct exam e;
 
@@ -103,14 +102,13 @@ TEST(assign_layers)
 	bead_tracks_layers(&tracks, start[SYSTEM_SUPPORT], heights, 2, layer);
 	assert_int_equal(layer[0], -1);
 	assert_int_equal(layer[1], -1);
-	bead_tracks_clear(&tracks);
 }
 
 /* Two beads on one ray of a view: its only spot there belongs to neither. */
 TEST(shared_spot)
 {
 	const int view = 7;
-	struct bead_tracks tracks;
+	struct bead_tracks tracks GOES(bead_tracks_clear) = {0};
 	struct exam e;
 	double low[3], high[3], was[2], b, source[3];
 	int points[BEADS + CLUTTER] = {0};
@@ -140,7 +138,6 @@ TEST(shared_spot)
 	assert_int_equal(points[0], 0);
 	assert_int_equal(points[1], 0);
 	assert_int_equal(points[2], 1);
-	bead_tracks_clear(&tracks);
 }
 
 TEST(refused)

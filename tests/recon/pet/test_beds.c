@@ -145,7 +145,7 @@ TEST(uniform_stays_uniform)
 	for (int round = 0; round < 50; round++) {
 		double along[4] = {0}, seconds[4], at = 0, half_life = LAMBDA > 0 ? log(2) / LAMBDA : 0;
 		struct pet_images beds;
-		struct pet_join j;
+		struct pet_join j GOES(pet_join_clear) = {0};
 		float *joint, volume[BED];
 
 		for (int b = 0; b < 4; b++) {
@@ -172,7 +172,6 @@ TEST(uniform_stays_uniform)
 			if (fabs(value / 37 - 1) > 1e-5)
 				fail_msg("round %d, slice %d: %.9g, not 37", round, p / (NX * NY), value);
 		}
-		pet_join_clear(&j);
 	}
 }
 

@@ -55,7 +55,7 @@ TEST(regular)
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		size_t n = make(cases[i].rings, cases[i].crystals, cases[i].radius, cases[i].spacing, cases[i].start);
-		struct pet_cylinder c;
+		struct pet_cylinder c GOES(pet_cylinder_clear) = {0};
 
 		find(n, 1, &c);
 		assert_int_equal(c.scanner.rings, cases[i].rings);
@@ -66,7 +66,6 @@ TEST(regular)
 		assert_true(c.angle_offset >= -0.36 / cases[i].crystals && c.angle_offset < 360.0 / cases[i].crystals);
 		assert_true(c.deviation < 1e-3);
 		check_places(&c, n);
-		pet_cylinder_clear(&c);
 	}
 }
 
@@ -74,19 +73,18 @@ TEST(regular)
 TEST(phase)
 {
 	for (int i = -3; i <= 3; i++) {
-		struct pet_cylinder c;
+		struct pet_cylinder c GOES(pet_cylinder_clear) = {0};
 
 		find(make(2, 96, 105, 6.5, -90 + i * 1e-6), 1, &c);
 		assert_near(c.angle_offset, 0, 1e-4);
 		assert_int_equal(c.place[0][1], 0);
-		pet_cylinder_clear(&c);
 	}
 }
 
 /* Blocks of 12 crystals with a gap of one, and of 8 rings with a gap of one; each position is up to 0.4 mm off. */
 TEST(gaps)
 {
-	struct pet_cylinder c;
+	struct pet_cylinder c GOES(pet_cylinder_clear) = {0};
 	size_t all = make(26, 13 * 20, 200, 4, 5), n = 0, empty = 0;
 	unsigned random = 1;
 
@@ -106,13 +104,12 @@ TEST(gaps)
 	for (size_t i = 0; i < all; i++)
 		empty += c.detector[i] < 0;
 	assert_int_equal(empty, all - n);
-	pet_cylinder_clear(&c);
 }
 
 /* Flat blocks: 8 crystals of 4 mm, 56 of them around a circle of 300 mm, in 64 rings. */
 TEST(flat_blocks)
 {
-	struct pet_cylinder c;
+	struct pet_cylinder c GOES(pet_cylinder_clear) = {0};
 	size_t n = 0;
 
 	for (int ring = 0; ring < 64; ring++)
@@ -128,13 +125,12 @@ TEST(flat_blocks)
 	assert_int_equal(c.scanner.detectors, 448);
 	assert_near(c.centre, 126, 1e-3);
 	check_places(&c, n);
-	pet_cylinder_clear(&c);
 }
 
 /* The detectors that michelogram_crystals() names for a bin are at the ends of its ray. */
 TEST(numbering)
 {
-	struct pet_cylinder c;
+	struct pet_cylinder c GOES(pet_cylinder_clear) = {0};
 	struct michelogram m = {.n_radial = 20, .n_angles = 16};
 	struct michelogram_index x;
 	int crystal[2];
@@ -158,7 +154,6 @@ TEST(numbering)
 				assert_near((double)p[1], r * sin(phi) + sign * t * cos(phi), 1e-4);
 			}
 		}
-	pet_cylinder_clear(&c);
 }
 
 static void refuse(size_t n, double tolerance, const char *says)
@@ -188,11 +183,10 @@ TEST(irregular)
 	refuse(n, 1, "detectors 0 and 1 are at the same place of ring 0");
 	n = make(1, 33, 100, 5, 0); /* an odd number: 66 positions, of which every other one is empty */
 	{
-		struct pet_cylinder c;
+		struct pet_cylinder c GOES(pet_cylinder_clear) = {0};
 
 		find(n, 1, &c);
 		assert_int_equal(c.scanner.detectors, 66);
-		pet_cylinder_clear(&c);
 	}
 	for (int i = 0; i < 40; i++) { /* angles that have nothing in common */
 		double angle = i * i * 0.003 + i * 0.05;

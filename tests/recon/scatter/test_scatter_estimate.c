@@ -475,7 +475,7 @@ TEST(closed_loop)
 
 		for (int run = 0; run < 2; run++) {
 			struct scatter_estimate_report estimated;
-			struct scatter_estimate e;
+			struct scatter_estimate e GOES(scatter_estimate_clear) = {0};
 			double sum = 0, all = 0;
 
 			conf.iterations = run ? 3 : 1;
@@ -495,7 +495,6 @@ TEST(closed_loop)
 			print_message("%d iterations: %.4f of the scatter, scale %.3f to %.3f, fraction %.3f\n", conf.iterations,
 				      gap[run], estimated.scale.least, estimated.scale.most, estimated.scale.fraction);
 			assert_int_equal(estimated.scale.at_least + estimated.scale.at_most, 0);
-			scatter_estimate_clear(&e);
 		}
 		assert_true(gap[1] < 0.025);
 		assert_true(gap[1] < gap[0]);
@@ -542,7 +541,7 @@ TEST(hostile)
 		float *found = take_memory(a.bins * sizeof(float));
 		struct scatter_estimate_conf conf = {.simulation = window(), .fov_radius = 200, .threads = 2, .iterations = 3};
 		struct scatter_estimate_report r;
-		struct scatter_estimate e;
+		struct scatter_estimate e GOES(scatter_estimate_clear) = {0};
 		double scatter = 0, net = 0;
 
 		damage(&damages[d], &a, dev);
@@ -561,7 +560,6 @@ TEST(hostile)
 		assert_true(net > 0 && scatter <= SCATTER_FRACTION_MOST * net * (1 + 1e-5));
 		assert_near(scatter / net, r.scale.fraction, 1e-4);
 		assert_true(r.scale.at_counts > 0 || r.scale.at_most > 0);
-		scatter_estimate_clear(&e);
 	}
 }
 
