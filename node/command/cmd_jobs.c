@@ -11,7 +11,6 @@
 
 #include "kernels/clock.h"
 #include "node/base/json_get.h"
-#include "node/base/list_grow.h"
 #include "node/base/log.h"
 #include "node/command/commands.h"
 #include "node/command/list_pilots.h"
@@ -287,16 +286,6 @@ static void print_problems(const struct node_problems *all)
 	}
 }
 
-static int add_number(void *ctx, int64_t job)
-{
-	struct jobs_numbers *all = ctx;
-
-	if (!list_grow(&all->list, all->n, &all->room, sizeof(all->list[0])))
-		return -ENOMEM;
-	all->list[all->n++] = job;
-	return 0;
-}
-
 static int by_number(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -313,10 +302,10 @@ static json_t *jobs_json(struct jobs_command *c, uint64_t *ret_earlier, struct e
 	int ret = c->journal ? journal_count_settled(c->journal, &settled, err) : 0;
 
 	if (ret == 0 && c->journal)
-		ret = journal_each_settled_newest(c->journal, c->all ? -1 : SETTLED_LISTED, add_number, &some, err);
+		ret = journal_each_settled_newest(c->journal, c->all ? -1 : SETTLED_LISTED, jobs_numbers_add, &some, err);
 	*ret_earlier = settled > some.n ? settled - some.n : 0;
 	for (size_t i = 0; ret == 0 && i < c->jobs.n; i++)
-		ret = add_number(&some, c->jobs.list[i]->id);
+		ret = jobs_numbers_add(&some, c->jobs.list[i]->id);
 	if (some.n > 1)
 		qsort(some.list, some.n, sizeof(some.list[0]), by_number);
 	for (size_t i = 0; ret == 0 && i < some.n; i++) {

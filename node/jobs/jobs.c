@@ -23,6 +23,7 @@
 #include "node/jobs/jobs_objects.h"
 #include "node/jobs/jobs_sends.h"
 #include "node/jobs/jobs_settled.h"
+#include "node/jobs/metrics.h"
 #include "node/jobs/patients.h"
 
 static void set_text(char *ret, size_t size, const char *text)
@@ -54,7 +55,7 @@ struct job_view *jobs_next_open(const struct jobs *jobs, int64_t after)
 	return at < jobs->n_open ? jobs->open[at] : NULL;
 }
 
-static struct job_view *find_in_memory(const struct jobs *jobs, int64_t id)
+struct job_view *jobs_in_memory(const struct jobs *jobs, int64_t id)
 {
 	size_t at = find_first(jobs->list, jobs->n, id);
 
@@ -63,10 +64,10 @@ static struct job_view *find_in_memory(const struct jobs *jobs, int64_t id)
 
 struct job_view *jobs_find(const struct jobs *jobs, int64_t id)
 {
-	struct job_view *v = find_in_memory(jobs, id);
+	struct job_view *v = jobs_in_memory(jobs, id);
 
 	if (!v && jobs->journal && id > 0 && jobs_read_one((struct jobs *)jobs, id) > 0)
-		v = find_in_memory(jobs, id);
+		v = jobs_in_memory(jobs, id);
 	return v;
 }
 
@@ -145,7 +146,7 @@ void jobs_clear(struct jobs *jobs)
 
 void jobs_remove(struct jobs *jobs, int64_t id)
 {
-	struct job_view *v = find_in_memory(jobs, id);
+	struct job_view *v = jobs_in_memory(jobs, id);
 
 	if (!v)
 		return;
@@ -632,14 +633,14 @@ void jobs_take_from_open(struct jobs *jobs, const struct job_view *v)
 /* Is the event already in the view? An event of a job that is not in memory: it was settled, and is read with all its events. */
 static int is_applied(struct jobs *jobs, const struct event_row *row)
 {
-	struct job_view *v = find_in_memory(jobs, row->job);
+	struct job_view *v = jobs_in_memory(jobs, row->job);
 
 	if (!v && row->job > 0 && !(row->known && row->event == EVENT_OPENED)) {
 		int ret = jobs_read_one(jobs, row->job);
 
 		if (ret < 0)
 			return ret;
-		v = find_in_memory(jobs, row->job);
+		v = jobs_in_memory(jobs, row->job);
 	}
 	return v && row->seq <= v->seq;
 }
@@ -651,12 +652,17 @@ static int apply_new(void *ctx, const struct event_row *row)
 
 	if (ret > 0 && row->seq > jobs->last_seq)
 		jobs->last_seq = row->seq;
-	return ret == 0 ? jobs_apply(jobs, row) : ret < 0 ? ret : 0;
+	if (ret == 0) {
+		ret = jobs_apply(jobs, row);
+		if (ret == 0 && jobs->metrics)
+			metrics_count(jobs->metrics, jobs_in_memory(jobs, row->job), row);
+	}
+	return ret < 0 ? ret : 0;
 }
 
 int jobs_apply(struct jobs *jobs, const struct event_row *row)
 {
-	struct job_view *v = find_in_memory(jobs, row->job);
+	struct job_view *v = jobs_in_memory(jobs, row->job);
 	enum job_state next;
 	json_t *detail = NULL;
 	char why[160];
@@ -729,7 +735,7 @@ int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *
 
 int jobs_refresh_one(struct jobs *jobs, struct journal *j, int64_t job, struct err *err)
 {
-	const struct job_view *v = find_in_memory(jobs, job);
+	const struct job_view *v = jobs_in_memory(jobs, job);
 
 	return replay_since(jobs, j, job, v ? v->seq : 0, err);
 }

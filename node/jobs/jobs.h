@@ -130,7 +130,7 @@ struct job_view {
 	char *object_texts;
 	char *warnings;			  /* sentences about the result; NULL: none */
 	bool warned;			  /* they are not only standing ones (node/base/sentence.h) */
-	bool recorded;			  /* settled, and journal_settle() has recorded it since its last event */
+	bool recorded;			  /* settled, and recorded so in the journal since its last event */
 	uint64_t study_read, series_read; /* jobs.forgotten when the settled jobs of its study, of its series were read */
 	int64_t outbox_seq; /* seq of its last event when the manager last looked for an outbox that is not needed; 0: not yet */
 };
@@ -141,6 +141,8 @@ struct jobs_reached {
 	double reached; /* s since the epoch, last time when it answered without a failure since; 0: never */
 	double sent;	/* s since the epoch, last time when it got an object; 0: never */
 };
+
+struct metrics;
 
 struct jobs {
 	struct job_view **list; /* those in memory, by id: all that are open, and settled ones that were asked for */
@@ -158,10 +160,15 @@ struct jobs {
 	struct journal *journal; /* of the last jobs_refresh() of all jobs, borrowed; NULL: what is not in memory is not found */
 	struct err lost;	 /* why a settled job could not be read since that; code 0: all could */
 	uint64_t forgotten;	 /* number of calls of jobs_forget_settled(), from 1 */
+	/* Borrowed; NULL: none. What jobs_refresh() of all jobs reads for the first time is counted in it: once each event, before the
+	 * first call in the journal's counters or since. */
+	struct metrics *metrics;
+	int64_t counted; /* of the job that is being read: its events after this one are to be counted; INT64_MAX: none */
 };
 
 /* Read and apply the events added since the last call: of all jobs (at the first call of those that are not settled), or with
- * job > 0 of that job only. `jobs` must be {0} before the first call. */
+ * job > 0 of that job only. `jobs` must be {0} before the first call, but for `metrics`. The first call that counts must be within a
+ * look (journal_look_begin()), unless only this process settles jobs. */
 int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *err);
 /* The same for one of several jobs that are each read by this function alone: the events after its own last one. */
 int jobs_refresh_one(struct jobs *jobs, struct journal *j, int64_t job, struct err *err);
@@ -177,7 +184,7 @@ void jobs_observe_clock(struct jobs *jobs, double now);
 
 /* Return the first open job with an id > after, so that a loop may change jobs; NULL: none. */
 struct job_view *jobs_next_open(const struct jobs *jobs, int64_t after);
-/* The functions below read settled jobs from `journal`, which adds to `list`. */
+/* The functions below read settled jobs from `journal`, which adds to `list`, as they were at last_seq. */
 /* Return the newest job of the study, or of the series, in a key, and the one before it; NULL: none. Others with the same hash are
  * among them. */
 struct job_view *jobs_of_study(const struct jobs *jobs, const char *key);

@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "node/base/list_grow.h"
+#include "node/jobs/metrics.h"
 
 #define AT_ONCE 1000 /* jobs that are read, or recorded in a transaction, at a time */
 
-static int add_id(void *ctx, int64_t job)
+int jobs_numbers_add(void *ctx, int64_t job)
 {
 	struct jobs_numbers *ids = ctx;
 
@@ -22,43 +23,41 @@ static int add_id(void *ctx, int64_t job)
 
 /* ---- read ---- */
 
-static bool is_in_memory(const struct jobs *jobs, int64_t id)
-{
-	size_t lo = 0, hi = jobs->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (jobs->list[mid]->id == id)
-			return true;
-		if (jobs->list[mid]->id < id)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return false;
-}
-
+/* Events after last_seq are left to jobs_refresh(), which reads those of all jobs in their order. */
 static int apply_one(void *ctx, const struct event_row *row)
 {
 	struct jobs *jobs = ctx;
 	int64_t last = jobs->last_seq; /* which is about all jobs: events of others may be between */
-	int ret = jobs_apply(jobs, row);
+	int ret = row->seq > last ? 1 : jobs_apply(jobs, row);
 
 	jobs->last_seq = last;
+	if (ret == 0 && jobs->metrics && row->seq > jobs->counted)
+		metrics_count(jobs->metrics, jobs_in_memory(jobs, row->job), row);
 	return ret;
 }
 
-static int read_job(struct jobs *jobs, struct journal *j, int64_t id, struct err *err)
+static int read_job(struct jobs *jobs, struct journal *j, int64_t id, int64_t counted, struct err *err)
 {
-	int ret = journal_replay(j, id, 0, apply_one, jobs, err);
+	int ret;
 
+	jobs->counted = counted;
+	ret = journal_replay(j, id, 0, apply_one, jobs, err);
 	if (ret < 0)
 		jobs_remove(jobs, id); /* not all of its events are in it */
 	return ret == -ENOMEM && !err->code ? err_set(err, ENOMEM, "no memory for the jobs") : ret;
 }
 
-/* A record that is not about the last event, or that the events contradict, counts as none: the job is open. */
+/* Return true if the record is about the last event, and the events do not contradict it: else it counts as none. */
+static bool take_record(struct job_view *v, const struct settled_row *row)
+{
+	if (row->seq != v->seq || row->state != v->state || (v->state != JOB_DELIVERED && v->state != JOB_CLEANED))
+		return false;
+	v->further_open = true;
+	v->seen = row->done < v->finished ? row->done : v->finished;
+	v->recorded = true;
+	return true;
+}
+
 static int read_settled(struct jobs *jobs, int64_t id, struct err *err)
 {
 	struct settled_row row;
@@ -66,17 +65,30 @@ static int read_settled(struct jobs *jobs, int64_t id, struct err *err)
 	struct job_view *v;
 
 	if (ret >= 0)
-		ret = read_job(jobs, jobs->journal, id, err);
-	if (ret < 0 || !is_in_memory(jobs, id))
+		ret = read_job(jobs, jobs->journal, id, INT64_MAX, err);
+	v = ret < 0 ? NULL : jobs_in_memory(jobs, id);
+	if (!v)
 		return ret;
-	v = jobs_find(jobs, id);
-	if (found && row.seq == v->seq && row.state == v->state && (v->state == JOB_DELIVERED || v->state == JOB_CLEANED)) {
-		v->further_open = true;
-		v->seen = row.done < v->finished ? row.done : v->finished;
-		v->recorded = true;
+	if (found && take_record(v, &row))
 		jobs_take_from_open(jobs, v);
-	}
 	return 1;
+}
+
+int jobs_find_recorded(struct jobs *jobs, struct err *err)
+{
+	struct settled_row row;
+	int ret = 0;
+
+	for (size_t i = 0; ret >= 0 && i < jobs->n; i++) {
+		struct job_view *v = jobs->list[i];
+
+		if (v->recorded || (v->state != JOB_DELIVERED && v->state != JOB_CLEANED))
+			continue;
+		ret = journal_find_settled(jobs->journal, v->id, &row, err);
+		if (ret > 0)
+			take_record(v, &row); /* jobs_observe_clock() takes it from those that are open */
+	}
+	return ret < 0 ? ret : 0;
 }
 
 int jobs_read_one(struct jobs *jobs, int64_t id)
@@ -92,12 +104,12 @@ int jobs_read_one(struct jobs *jobs, int64_t id)
 int jobs_read_related(struct jobs *jobs, enum settled_relation relation, uint64_t hash)
 {
 	struct jobs_numbers ids = {0};
-	int ret = journal_each_settled_of(jobs->journal, relation, hash, add_id, &ids, &jobs->lost);
+	int ret = journal_each_settled_of(jobs->journal, relation, hash, jobs_numbers_add, &ids, &jobs->lost);
 
 	if (ret == -ENOMEM)
 		err_set(&jobs->lost, ENOMEM, "no memory for the jobs");
 	for (size_t i = 0; ret >= 0 && i < ids.n; i++)
-		ret = is_in_memory(jobs, ids.list[i]) ? 0 : jobs_read_one(jobs, ids.list[i]);
+		ret = jobs_in_memory(jobs, ids.list[i]) ? 0 : jobs_read_one(jobs, ids.list[i]);
 	free(ids.list);
 	return ret;
 }
@@ -124,10 +136,18 @@ static int add_reached(void *ctx, const struct reached_row *row)
 static int read_some(struct jobs *jobs, struct journal *j, int64_t *after, struct err *err)
 {
 	struct jobs_numbers ids = {0};
-	int ret = journal_each_open(j, *after, AT_ONCE, add_id, &ids, err);
+	int ret = journal_each_open(j, *after, AT_ONCE, jobs_numbers_add, &ids, err);
 
-	for (size_t i = 0; ret == 0 && i < ids.n; i++)
-		ret = ids.list[i] == 0 || is_in_memory(jobs, ids.list[i]) ? 0 : read_job(jobs, j, ids.list[i], err);
+	for (size_t i = 0; ret == 0 && i < ids.n; i++) {
+		int64_t counted = INT64_MAX;
+
+		if (ids.list[i] == 0 || jobs_in_memory(jobs, ids.list[i]))
+			continue;
+		if (jobs->metrics)
+			ret = journal_find_counted(j, ids.list[i], &counted, err);
+		if (ret == 0)
+			ret = read_job(jobs, j, ids.list[i], counted, err);
+	}
 	if (ret == 0 && ids.n > 0)
 		*after = ids.list[ids.n - 1];
 	ret = ret < 0 ? ret : ids.n == AT_ONCE;
@@ -137,11 +157,13 @@ static int read_some(struct jobs *jobs, struct journal *j, int64_t *after, struc
 
 int jobs_begin(struct jobs *jobs, struct journal *j, double now, struct err *err)
 {
-	int64_t after = INT64_MIN, instance, last;
+	int64_t after = INT64_MIN, instance;
 	struct err why = {0};
-	int ret = journal_last_rows(j, &instance, &last, &why); /* before the jobs: what is newer follows */
+	int ret = journal_last_rows(j, &instance, &jobs->last_seq, &why); /* before the jobs: what is newer follows */
 
 	jobs->forgotten = 1;
+	if (ret == 0 && jobs->metrics)
+		ret = metrics_read(jobs->metrics, j, &why);
 	if (now > 0)
 		journal_open_unlisted(j);
 	if (ret == 0)
@@ -161,7 +183,6 @@ int jobs_begin(struct jobs *jobs, struct journal *j, double now, struct err *err
 			err_set(&why, ENOMEM, "no memory for the jobs");
 		return err_set(err, why.code, "%s", why.msg);
 	}
-	jobs->last_seq = last;
 	jobs->journal = j;
 	return 0;
 }
@@ -173,33 +194,111 @@ static bool is_unrecorded(const struct job_view *v)
 	return !v->recorded && v->id > 0 && job_view_is_settled(v);
 }
 
-static void describe_settled(const struct job_view *v, struct settled_row *ret)
+static char *add_line(char *at, const char *text)
 {
-	*ret = (struct settled_row){.job = v->id,
-				    .seq = v->seq,
-				    .state = v->state,
-				    .study = v->study_link.hash,
-				    .series = v->series_link.hash,
-				    .done = job_view_done(v)};
+	for (; *text; text++)
+		*at++ = *text == '\n' ? ' ' : *text;
+	*at++ = '\n';
+	return at;
+}
+
+/* Accession number, sender, study, key, and each series of the result. NULL: no memory. */
+static char *join_words(const struct job_view *v)
+{
+	size_t n = strlen(v->accession) + strlen(v->calling) + strlen(v->study) + strlen(v->key) + 5;
+	char *words, *at;
+
+	for (size_t i = 0; i < v->n_objects; i++)
+		n += i == 0 || strcmp(v->objects[i].series, v->objects[i - 1].series) != 0 ? strlen(v->objects[i].series) + 1 : 0;
+	words = at = malloc(n);
+	if (!words)
+		return NULL;
+	at = add_line(at, v->accession);
+	at = add_line(at, v->calling);
+	at = add_line(at, strncmp(v->key, v->study, strlen(v->study)) ? v->study : ""); /* it is nearly always in the key */
+	at = add_line(at, v->key);
+	for (size_t i = 0; i < v->n_objects; i++)
+		if (i == 0 || strcmp(v->objects[i].series, v->objects[i - 1].series) != 0)
+			at = add_line(at, v->objects[i].series);
+	*at = '\0';
+	return words;
+}
+
+void jobs_settled_view(const struct settled_row *row, char *words, struct job_view *ret, const char **ret_series)
+{
+	char *lines[4] = {"", "", "", ""};
+
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		char *end = strchr(words, '\n');
+
+		if (!end)
+			break;
+		lines[i] = words;
+		*end = '\0';
+		words = end + 1;
+	}
+	ret->id = row->job;
+	ret->state = row->state;
+	ret->opened = row->opened;
+	ret->warned = row->warnings == SETTLED_WARNED;
+	snprintf(ret->accession, sizeof(ret->accession), "%s", lines[0]);
+	snprintf(ret->calling, sizeof(ret->calling), "%s", lines[1]);
+	snprintf(ret->study, sizeof(ret->study), "%s", lines[2]);
+	ret->key = lines[3];
+	*ret_series = words;
+}
+
+/* The events of a job that settles are counted with its record. */
+static int record_one(struct journal *j, const struct job_view *v, struct metrics *metrics, struct err *err)
+{
+	char *words = join_words(v);
+	const struct settled_row row = {.job = v->id,
+					.seq = v->seq,
+					.state = v->state,
+					.study = v->study_link.hash,
+					.series = v->series_link.hash,
+					.patient = v->patients.first[PATIENT_ID],
+					.done = job_view_done(v),
+					.opened = v->opened,
+					.finished = v->finished > 0 ? v->finished : v->changed,
+					.warnings = v->state != JOB_DELIVERED || !v->warnings ? SETTLED_UNWARNED
+						    : v->warned				      ? SETTLED_WARNED
+											      : SETTLED_STANDING,
+					.words = words};
+	struct jobs one = {.metrics = metrics, .last_seq = v->seq};
+	int64_t counted = 0;
+	int ret = words ? journal_settle_job(j, &row, &counted, err) : err_set(err, ENOMEM, "no memory for the jobs");
+
+	if (ret > 0)
+		ret = read_job(&one, j, v->id, counted, err) < 0 ? -EIO : 1;
+	free(words);
+	jobs_clear(&one);
+	return ret;
 }
 
 static int record_some(struct jobs *jobs, struct journal *j, struct job_view *const *some, size_t n, double now, struct err *err)
 {
-	struct settled_row *rows = calloc(n, sizeof(rows[0]));
-	struct reached_row *reached = calloc(jobs->n_reached + 1, sizeof(reached[0]));
-	int ret = rows && reached ? 0 : err_set(err, ENOMEM, "no memory for the jobs");
+	bool recorded[AT_ONCE] = {false};
+	struct metrics metrics;
+	int ret = journal_settle_begin(j, err);
 
+	if (ret <= 0)
+		return ret;
+	ret = n > 0 ? metrics_read(&metrics, j, err) : 0;
+	for (size_t i = 0; ret >= 0 && i < n; i++) {
+		ret = record_one(j, some[i], &metrics, err);
+		recorded[i] = ret > 0;
+	}
+	for (size_t i = 0; ret >= 0 && n > 0 && i < jobs->n_reached; i++)
+		ret = journal_settle_reached(
+			j, &(struct reached_row){jobs->reached[i].destination, jobs->reached[i].reached, jobs->reached[i].sent},
+			err);
+	if (ret >= 0 && n > 0)
+		ret = metrics_record(&metrics, j, err);
+	ret = journal_settle_end(j, ret, now, err);
 	for (size_t i = 0; ret == 0 && i < n; i++)
-		describe_settled(some[i], &rows[i]);
-	for (size_t i = 0; ret == 0 && i < jobs->n_reached; i++)
-		reached[i] = (struct reached_row){jobs->reached[i].destination, jobs->reached[i].reached, jobs->reached[i].sent};
-	if (ret == 0)
-		ret = journal_settle(j, rows, n, reached, jobs->n_reached, now, err);
-	for (size_t i = 0; ret > 0 && i < n; i++)
-		some[i]->recorded = true;
-	free(rows);
-	free(reached);
-	return ret < 0 ? ret : 0;
+		some[i]->recorded = recorded[i];
+	return ret;
 }
 
 int jobs_record_settled(struct jobs *jobs, struct journal *j, double now, struct err *err)
@@ -218,10 +317,7 @@ int jobs_record_settled(struct jobs *jobs, struct journal *j, double now, struct
 		ret = record_some(jobs, j, some, n, now, err);
 		n = 0;
 	}
-	if (ret == 0 && n > 0)
-		return record_some(jobs, j, some, n, now, err);
-	ret = ret == 0 ? journal_settle(j, NULL, 0, NULL, 0, now, err) : ret; /* the clock may have been set back */
-	return ret < 0 ? ret : 0;
+	return ret == 0 ? record_some(jobs, j, some, n, now, err) : ret; /* also without jobs: the clock may have been set back */
 }
 
 void jobs_forget_settled(struct jobs *jobs, size_t keep)
@@ -231,7 +327,7 @@ void jobs_forget_settled(struct jobs *jobs, size_t keep)
 	if (!jobs->journal && keep > 0)
 		return;
 	for (size_t i = 0; i < jobs->n; i++)
-		if (jobs->list[i]->recorded && add_id(&ids, jobs->list[i]->id) < 0)
+		if (jobs->list[i]->recorded && jobs_numbers_add(&ids, jobs->list[i]->id) < 0)
 			break;
 	if (ids.n > keep)
 		jobs->forgotten++;
@@ -240,7 +336,13 @@ void jobs_forget_settled(struct jobs *jobs, size_t keep)
 	free(ids.list);
 }
 
-/* ---- by state ---- */
+/* ---- by patient, by state ---- */
+
+void jobs_read_patient(const struct jobs *jobs, const struct job_view *v)
+{
+	if (jobs->journal && v->patients.first[PATIENT_ID])
+		(void)jobs_read_related((struct jobs *)jobs, SETTLED_PATIENT, v->patients.first[PATIENT_ID]);
+}
 
 double job_view_done(const struct job_view *v)
 {
@@ -282,7 +384,7 @@ bool jobs_is_recorded_delivered(const struct jobs *jobs, int64_t id)
 {
 	struct settled_row row;
 
-	return jobs->journal && !is_in_memory(jobs, id) && journal_find_settled(jobs->journal, id, &row, NULL) > 0 &&
+	return jobs->journal && !jobs_in_memory(jobs, id) && journal_find_settled(jobs->journal, id, &row, NULL) > 0 &&
 	       row.state == JOB_DELIVERED;
 }
 
@@ -300,7 +402,7 @@ int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, s
 	if (d.n > 1)
 		qsort(d.list, d.n, sizeof(d.list[0]), earliest_first);
 	for (size_t i = 0; rc == 0 && i < d.n; i++)
-		rc = add_id(ret, d.list[i].id);
+		rc = jobs_numbers_add(ret, d.list[i].id);
 	free(d.list);
 	return rc == -ENOMEM ? err_set(err, ENOMEM, "no memory for the jobs") : rc;
 }

@@ -3,8 +3,8 @@
  *
  * - A start reads the events of the others. A settled one is read, by replay of its events, when it is asked for: by its number, its
  *   study or its series (jobs.h). So neither the start nor the memory grows with the number of cases ever.
- * - That a job is settled is recorded in the journal (journal_settle()) some time after it is. Where it is not recorded, the job is
- *   read at the start as the open ones are.
+ * - That a job is settled is recorded in the journal some time after it is, and its events are counted there then
+ *   (node/jobs/metrics.h). Where it is not recorded, the job is read at the start as the open ones are.
  * - If one cannot be read, `lost` says why. Who decides or removes something because there is no other job, asks jobs_whole() before.
  */
 #ifndef TOMONODE_NODE_JOBS_SETTLED_H
@@ -21,10 +21,13 @@ int jobs_begin(struct jobs *jobs, struct journal *j, double now, struct err *err
 int jobs_record_settled(struct jobs *jobs, struct journal *j, double now, struct err *err);
 /* Remove recorded jobs from memory if there are more than `keep`. Pointers to them become invalid. */
 void jobs_forget_settled(struct jobs *jobs, size_t keep);
+/* In a process that records none: see which settled jobs in memory another one has recorded meanwhile. */
+int jobs_find_recorded(struct jobs *jobs, struct err *err);
 struct jobs_numbers {
 	int64_t *list; /* numbers of jobs */
 	size_t n, room;
 };
+int jobs_numbers_add(void *ctx, int64_t job); /* append to a struct jobs_numbers; ENOMEM */
 /* Append the jobs in this state that were done (delivered, cleaned, cancelled) at `until` or before, the earliest first. Those that
  * are in no memory are not read. Errors of the journal; ENOMEM. */
 int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, struct jobs_numbers *ret, struct err *err);
@@ -34,11 +37,19 @@ bool jobs_is_recorded_delivered(const struct jobs *jobs, int64_t id);
 double job_view_done(const struct job_view *v);
 /* 0, or the error because of which a job was not found since the last jobs_refresh(). */
 int jobs_whole(const struct jobs *jobs, struct err *err);
+/* The hash of the study of a case without a Study Instance UID. */
+#define JOBS_NO_STUDY 0xcbf29ce484222325u
+/* Read the settled jobs whose patient's ID is that of v, so that they are in `list`. */
+void jobs_read_patient(const struct jobs *jobs, const struct job_view *v);
+/* Set id, state and what persons search for in a view that has nothing else, and borrows words: row->words, which is changed.
+ * *ret_series: the UIDs of the result's series, in lines. */
+void jobs_settled_view(const struct settled_row *row, char *words, struct job_view *ret, const char **ret_series);
 
 /* ---- for jobs.c ---- */
 bool job_view_is_settled(const struct job_view *v);
 /* Return the entry of a destination, a new one if there is none; NULL: no memory. */
 struct jobs_reached *jobs_get_reached(struct jobs *jobs, const char *destination);
+struct job_view *jobs_in_memory(const struct jobs *jobs, int64_t id); /* NULL: it is not there */
 void jobs_take_from_open(struct jobs *jobs, const struct job_view *v);
 /* Read a job that is not in memory. 1: it is now; 0: there is none; negative: error, also in `lost`. */
 int jobs_read_one(struct jobs *jobs, int64_t id);

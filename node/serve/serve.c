@@ -118,8 +118,9 @@ static void loop_manager(struct serve *v)
 			serve_open_cluster(v, clock);
 		notify_ready(v);
 		open_trail(v);
-		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
 		schedule_step(&v->s, now);
+		/* after it: the first one records the cases of an earlier version as settled, so that the page need not read all */
+		status_watch_step(&v->status, v->conf.config, v->s.config_path, &v->s.processes, clock);
 		cluster_watch_step(&v->fleet, &v->s, now);
 		v->check.facts.cluster = v->fleet.facts;
 		snprintf(v->check.facts.pilot_refused, sizeof(v->check.facts.pilot_refused), "%s", schedule_refused_pilot(&v->s));

@@ -26,15 +26,15 @@ static void put_labelled(struct html *h, const char *name, const char *key, cons
 
 static void put_times(struct html *h, const char *name, const char *help, const struct metrics_times *t)
 {
-	uint64_t below = 0;
+	double below = 0;
 
 	put_head(h, name, "histogram", help);
 	for (size_t i = 0; i < METRICS_BUCKETS; i++) {
 		below += t->bucket[i];
-		html_printf(h, "tomonode_%s_bucket{le=\"%g\"} %llu\n", name, metrics_bounds[i], (unsigned long long)below);
+		html_printf(h, "tomonode_%s_bucket{le=\"%g\"} %.17g\n", name, metrics_bounds[i], below);
 	}
-	html_printf(h, "tomonode_%s_bucket{le=\"+Inf\"} %llu\ntomonode_%s_sum %.17g\ntomonode_%s_count %llu\n", name,
-		    (unsigned long long)t->count, name, t->sum, name, (unsigned long long)t->count);
+	html_printf(h, "tomonode_%s_bucket{le=\"+Inf\"} %.17g\ntomonode_%s_sum %.17g\ntomonode_%s_count %.17g\n", name, t->count,
+		    name, t->sum / 1e6, name, t->count);
 }
 
 static void put_received(struct html *h, const struct status *s)
@@ -66,18 +66,16 @@ static void put_jobs(struct html *h, const struct status *s)
 	put_head(h, "job_events_total", "counter", "Events of cases by name.");
 	for (int e = 0; e < METRICS_EVENTS; e++)
 		if (s->metrics.events[e] > 0)
-			put_labelled(h, "job_events_total", "event", job_event_name((enum job_event)e),
-				     (double)s->metrics.events[e]);
+			put_labelled(h, "job_events_total", "event", job_event_name((enum job_event)e), s->metrics.events[e]);
 	put_times(h, "wait_seconds", "From a complete case to the start of its reconstruction.", &s->metrics.wait);
 	put_times(h, "reconstruction_seconds", "From the start of a reconstruction to its result.", &s->metrics.reconstruction);
 	put_times(h, "delivery_seconds", "From a result to its last destination.", &s->metrics.delivery);
 	put_times(h, "case_seconds", "From the last image of a case to its last destination.", &s->metrics.all);
 }
 
-static void put_delivered(struct html *h, const char *destination, const char *result, uint64_t n)
+static void put_delivered(struct html *h, const char *destination, const char *result, double n)
 {
-	html_printf(h, "tomonode_deliveries_total{destination=\"%s\",result=\"%s\"} %llu\n", destination, result,
-		    (unsigned long long)n);
+	html_printf(h, "tomonode_deliveries_total{destination=\"%s\",result=\"%s\"} %.17g\n", destination, result, n);
 }
 
 static void put_deliveries(struct html *h, const struct status *s)

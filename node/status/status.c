@@ -9,9 +9,11 @@
 #include <unistd.h>
 
 #include "node/base/json_get.h"
+#include "node/base/list_grow.h"
 #include "node/jobs/delivery_queue.h"
 #include "node/jobs/job_hint.h"
 #include "node/jobs/job_report.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/result/thumbnail.h"
 #include "node/status/status_text.h"
 #include "node/store/node_file.h"
@@ -27,10 +29,10 @@ static void forget_journal(struct status *s)
 {
 	s->journal = journal_close(s->journal);
 	jobs_clear(&s->jobs);
-	memset(&s->metrics, 0, sizeof(s->metrics));
 	memset(&s->totals, 0, sizeof(s->totals));
 	s->n_senders = 0;
 	s->senders_until = 0;
+	s->settled = (struct settled_sums){0};
 }
 
 static void list_clear(struct status_list *l)
@@ -64,17 +66,6 @@ void status_end(struct status *s)
 }
 
 /* ---- the journal ---- */
-
-static int apply_event(void *ctx, const struct event_row *row)
-{
-	struct status *s = ctx;
-	int ret = jobs_apply(&s->jobs, row);
-	const struct job_view *v = ret == 0 ? jobs_find(&s->jobs, row->job) : NULL;
-
-	if (v)
-		metrics_count(&s->metrics, v, row);
-	return ret;
-}
 
 /* Move the sender to the front. Of more than STATUS_SENDERS_MAX the oldest is dropped. */
 static int add_sender(void *ctx, const struct journal_sender *row)
@@ -134,9 +125,16 @@ static int read_journal(struct status *s, double now, struct err *err)
 	if (!s->journal)
 		ret = journal_open_reader(path, &s->journal, err);
 	if (ret == 0)
-		ret = journal_replay(s->journal, 0, s->jobs.last_seq, apply_event, s, err);
+		ret = journal_look_begin(s->journal, err);
+	s->jobs.metrics = &s->metrics;
+	if (ret == 0)
+		ret = jobs_refresh(&s->jobs, s->journal, 0, err);
 	if (ret == 0)
 		ret = forget_history(s, now, err);
+	if (ret == 0)
+		ret = jobs_find_recorded(&s->jobs, err);
+	if (ret == 0)
+		ret = journal_sum_settled(s->journal, now - STATUS_LOOK_SECONDS, &s->settled, err);
 	if (ret == 0)
 		ret = journal_add_totals(s->journal, &s->totals, err);
 	if (ret == 0)
@@ -169,36 +167,166 @@ static void fill_list(struct status *s, struct status_list *l, enum status_group
 	l->n = l->all > max ? max : l->all;
 }
 
-static void update_cases(struct status *s)
+static void count_cases(struct status *s)
 {
-	s->warned_new = s->unanswered = 0;
-	s->cases = malloc((s->jobs.n + 1) * sizeof(s->cases[0]));
-	s->exams = malloc((s->jobs.n + 1) * sizeof(s->exams[0]));
+	s->unanswered = 0;
+	s->by_state[JOB_DELIVERED] = s->settled.delivered;
+	s->by_state[JOB_CLEANED] = s->settled.cleaned;
+	s->n_cases = s->by_group[GROUP_DONE] = s->settled.delivered + s->settled.cleaned;
+	s->by_group[GROUP_WARNED] = s->settled.warned;
+	s->warned_new = s->settled.warned_since;
 	for (size_t i = 0; i < s->jobs.n; i++) {
 		const struct job_view *v = s->jobs.list[i];
 
+		if (v->recorded)
+			continue;
+		s->n_cases++;
 		s->by_state[v->state]++;
 		s->by_group[status_filter_group(v)]++;
 		s->unanswered += job_is_unanswered(v);
 		s->by_group[GROUP_WARNED] += job_view_is_warned(v);
 		s->warned_new += job_view_is_warned(v) && s->now - v->finished < STATUS_LOOK_SECONDS;
-		if (s->cases)
-			s->cases[i] = v;
 	}
-	s->n_exams = s->cases && s->exams ? status_exams_find(s->cases, s->jobs.n, s->exams) : 0;
-	if (!s->cases || !s->exams)
-		snprintf(s->facts.journal_error, sizeof(s->facts.journal_error), "no memory for the list of cases");
+}
+
+/* Exams of which the page may show cases, each by one of its cases. */
+struct picks {
+	struct jobs_numbers jobs;
+	uint64_t *studies; /* hashes of the studies of the first n_known of them, in order; of the others, as they came */
+	size_t n_known, n, room;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int add_pick(struct picks *p, int64_t job, uint64_t study)
+{
+	if (!list_grow(&p->studies, p->n, &p->room, sizeof(p->studies[0])))
+		return -ENOMEM;
+	p->studies[p->n++] = study;
+	return jobs_numbers_add(&p->jobs, job);
+}
+
+static bool is_picked(const struct picks *p, uint64_t study)
+{
+	if (study == JOBS_NO_STUDY)
+		return false; /* each of its cases is an exam */
+	for (size_t i = p->n_known; i < p->n; i++)
+		if (p->studies[i] == study)
+			return true;
+	return bsearch(&study, p->studies, p->n_known, sizeof(study), by_hash) != NULL;
+}
+
+/* Of a settled case, those that ended last first. */
+static int pick_done(void *ctx, const struct settled_row *row)
+{
+	struct picks *p = ctx;
+
+	if (is_picked(p, row->study))
+		return 0;
+	return p->n - p->n_known == STATUS_DONE_MAX ? 1 : add_pick(p, row->job, row->study);
+}
+
+static int find_picks(struct status *s, struct picks *p)
+{
+	struct err err = {0};
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < s->jobs.n; i++)
+		if (!s->jobs.list[i]->recorded)
+			ret = add_pick(p, s->jobs.list[i]->id, s->jobs.list[i]->study_link.hash);
+	if (p->n > 1)
+		qsort(p->studies, p->n, sizeof(p->studies[0]), by_hash);
+	p->n_known = p->n;
+	return ret == 0 && s->journal ? journal_each_settled(s->journal, SETTLED_BY_END, pick_done, p, &err) : ret;
+}
+
+/* The cases of a case's exam, itself among them. */
+static int add_exam(struct jobs_numbers *all, const struct jobs *jobs, const struct job_view *v)
+{
+	int ret = jobs_numbers_add(all, v->id);
+	const struct job_view *other = ret == 0 && v->study[0] && v->key[0] ? jobs_of_study(jobs, v->key) : NULL;
+
+	for (; ret == 0 && other; other = jobs_before_in_study(other))
+		if (other != v && !strcmp(other->study, v->study))
+			ret = jobs_numbers_add(all, other->id);
+	return ret;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* List the cases of these exams, without doubles. */
+static int find_cases(struct status *s, const struct picks *p)
+{
+	struct jobs_numbers all = {0};
+	size_t n = 0;
+	int ret = 0;
+
+	for (size_t i = 0; ret == 0 && i < p->jobs.n; i++) {
+		const struct job_view *v = jobs_find(&s->jobs, p->jobs.list[i]);
+
+		ret = v ? add_exam(&all, &s->jobs, v) : 0;
+	}
+	if (all.n > 1)
+		qsort(all.list, all.n, sizeof(all.list[0]), by_number);
+	s->cases = ret == 0 ? malloc((all.n + 1) * sizeof(s->cases[0])) : NULL;
+	s->exams = s->cases ? malloc((all.n + 1) * sizeof(s->exams[0])) : NULL;
+	for (size_t i = 0; s->exams && i < all.n; i++) {
+		s->cases[n] = i > 0 && all.list[i] == all.list[i - 1] ? NULL : jobs_find(&s->jobs, all.list[i]);
+		n += s->cases[n] != NULL;
+	}
+	s->n_exams = s->exams ? status_exams_find(s->cases, n, s->exams) : 0;
+	free(all.list);
+	return s->exams ? 0 : -ENOMEM;
+}
+
+/* The number of all exams that are done: those of settled cases, without those that have a case that is not done; and those of none. */
+static size_t count_done(const struct status *s)
+{
+	size_t n = s->settled.studies;
+
+	for (size_t i = 0; i < s->n_exams; i++) {
+		const struct status_exam *e = &s->exams[i];
+		bool settled = false;
+
+		for (size_t k = 0; k < e->n; k++)
+			settled = settled || e->cases[k]->recorded;
+		n += !settled && e->group == GROUP_DONE;
+		n -= settled && e->group != GROUP_DONE && n > 0;
+	}
+	return n;
+}
+
+static void update_cases(struct status *s)
+{
+	struct picks p = {0};
+
+	count_cases(s);
+	if (find_picks(s, &p) < 0 || find_cases(s, &p) < 0)
+		snprintf(s->facts.journal_error, sizeof(s->facts.journal_error), "the list of cases cannot be made");
+	free(p.jobs.list);
+	free(p.studies);
 	fill_list(s, &s->attention, GROUP_ATTENTION, STATUS_ATTENTION_MAX);
 	fill_list(s, &s->work, GROUP_WORK, STATUS_WORK_MAX);
 	fill_list(s, &s->done, GROUP_DONE, STATUS_DONE_MAX);
+	s->done.all = count_done(s) > s->done.n ? count_done(s) : s->done.n;
 }
 
 size_t status_count_before(const struct status *s, const struct job_view *v)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; v->state == JOB_READY && i < s->jobs.n; i++)
-		n += s->jobs.list[i]->state == JOB_READY && status_exams_work_order(s->jobs.list[i], v) < 0;
+	for (size_t i = 0; v->state == JOB_READY && i < s->jobs.n_open; i++)
+		n += s->jobs.open[i]->state == JOB_READY && status_exams_work_order(s->jobs.open[i], v) < 0;
 	return n;
 }
 
@@ -207,6 +335,7 @@ void status_update(struct status *s, double now)
 	struct err err = {0};
 
 	forget_look(s);
+	jobs_forget_settled(&s->jobs, JOBS_SETTLED_KEPT);
 	s->now = now;
 	node_facts_of_spool(s->config, now, &s->facts);
 	s->facts.expect_running = true;
@@ -222,6 +351,8 @@ void status_update(struct status *s, double now)
 	delivery_queue_update(&s->jobs);
 	node_facts_of_jobs(s->config, &s->jobs, &s->facts);
 	update_cases(s);
+	if (s->journal)
+		journal_look_end(s->journal);
 	node_problems_find(&s->facts, &s->problems);
 	if (s->config->status.show_patient)
 		status_names_request(&s->names, s);

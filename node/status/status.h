@@ -2,8 +2,9 @@
 /* State of the node, read from the journal and from the manager's report in the spool; the only source of the status page, its
  * JSON and the metrics. Read only. node/status/status_overview.c, status_case.c, status_json.c and metrics_text.c write it.
  *
- * The view of the jobs is kept between updates; an update replays only new events. A journal that cannot be read is shown as a
- * problem; each update tries again.
+ * The open cases are kept in memory between updates; an update replays only new events. Settled cases (node/jobs/jobs_settled.h) are
+ * counted and searched by the journal's rows about them, and read when they are shown: neither start nor memory grows with the number
+ * of cases ever. A journal that cannot be read is shown as a problem; each update tries again.
  */
 #ifndef TOMONODE_NODE_STATUS_H
 #define TOMONODE_NODE_STATUS_H
@@ -13,8 +14,8 @@
 #include "node/base/html.h"
 #include "node/base/language.h"
 #include "node/jobs/jobs.h"
+#include "node/jobs/metrics.h"
 #include "node/jobs/node_facts.h"
-#include "node/status/metrics.h"
 #include "node/status/status_exams.h"
 #include "node/status/status_filter.h"
 #include "node/status/status_names.h"
@@ -64,8 +65,10 @@ struct status {
 	size_t by_group[GROUP_WARNED + 1];
 	size_t unanswered;	       /* cases of JOB_DEAD_LETTER that no destination refused: job_is_unanswered() */
 	size_t warned_new;	       /* cases of GROUP_WARNED that finished within STATUS_LOOK_SECONDS */
-	const struct job_view **cases; /* all cases, by exam */
-	struct status_exam *exams;     /* the n_exams exams, in no order */
+	size_t n_cases;		       /* of all states, settled ones included */
+	struct settled_sums settled;   /* what the journal has about cases that are not in memory, or `recorded` there */
+	const struct job_view **cases; /* those of the exams below */
+	struct status_exam *exams;     /* exams with a case that is not settled, and the newest others, in no order */
 	size_t n_exams;
 	struct status_list attention, work, done;
 	json_t *node;	    /* report of node/serve/node_report.h; NULL: missing */

@@ -2,30 +2,41 @@
 /* status_cases.c - write the page with all cases: the search, the cases that fit, page by page, the newest exam first.
  *
  * - Everything that is asked for is in the address of the page, so that it can be kept, sent and reloaded. No script is needed.
- * - The cases are those in memory (node/jobs/jobs.h). Only the UID of a received image is searched for in the journal.
+ * - Open cases are searched in memory (node/jobs/jobs.h), settled ones by the journal's rows about them; only those on the page are
+ *   read.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dicom/object/patient.h"
+#include "node/base/list_grow.h"
 #include "node/base/time_text.h"
 #include "node/jobs/case_results.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/status/status_internal.h"
 
 #define ROWS 50		/* cases on a page */
 #define FOLDED_SIZE 512 /* bytes of a text in the form that is compared */
+#define WORDS_SIZE 4096 /* bytes of what a settled case is searched for: of series, the first 50 */
+
+struct found {
+	uint64_t study; /* hash; the cases with the same one are an exam */
+	int64_t job;
+	int64_t newest; /* the highest number of the exam's cases that were found */
+};
 
 struct search {
 	const struct status *s;
 	const struct status_filter *f;
-	char text[FOLDED_SIZE];	      /* that is searched for: case folded, runs of spaces are one; "": any */
-	bool is_uid;		      /* it has only digits and dots */
-	const struct job_view *with;  /* a case that has an image of this UID; NULL: none */
-	const struct job_view **list; /* the n cases found, those of an exam together */
-	size_t n;
-	struct status_exam *exams; /* the exams of these cases, that with the newest of them first; other members are not set */
-	size_t n_exams;
+	char text[FOLDED_SIZE];	     /* that is searched for: case folded, runs of spaces are one; "": any */
+	bool is_uid;		     /* it has only digits and dots */
+	const struct job_view *with; /* a case that has an image of this UID; NULL: none */
+	struct jobs_numbers results; /* cases whose result has an object of this UID */
+	struct job_view settled;     /* what is known about the settled case that is looked at */
+	struct found *list;	     /* the n cases found, in the order in which they are shown */
+	size_t n, room;
 	size_t unread; /* cases whose patient is not known yet */
 };
 
@@ -56,6 +67,22 @@ static bool uid_fits(const struct search *x, const struct job_view *v)
 	return false;
 }
 
+/* What was read of a settled case is known by its number; which of it are its patients, by the case. */
+static bool patient_fits(const struct search *x, const struct job_view *v)
+{
+	for (size_t k = 0; k <= PATIENTS_NAMED_MAX && x->s->config->status.show_patient; k++) {
+		const struct status_name *name = status_names_read(&x->s->names, v->id, k);
+		const struct job_view *whole;
+
+		if (!name || !(contains_text(x, name->name) || contains_text(x, name->id)))
+			continue;
+		whole = jobs_find(&x->s->jobs, v->id);
+		if (whole && status_names_each(&x->s->names, whole, k) == name)
+			return true;
+	}
+	return false;
+}
+
 static bool text_fits(const struct search *x, const struct job_view *v)
 {
 	char number[24];
@@ -63,84 +90,143 @@ static bool text_fits(const struct search *x, const struct job_view *v)
 	if (!x->text[0])
 		return true;
 	snprintf(number, sizeof(number), "%lld", (long long)v->id);
-	if (!strcmp(number, x->text) || contains_text(x, v->accession) || contains_text(x, v->calling) ||
-	    (x->is_uid && uid_fits(x, v)))
-		return true;
-	for (size_t k = 0; k <= PATIENTS_NAMED_MAX && x->s->config->status.show_patient; k++) {
-		const struct status_name *name = status_names_each(&x->s->names, v, k);
+	return !strcmp(number, x->text) || contains_text(x, v->accession) || contains_text(x, v->calling) ||
+	       (x->is_uid && uid_fits(x, v)) || patient_fits(x, v);
+}
 
-		if (name && (contains_text(x, name->name) || contains_text(x, name->id)))
+/* Is one of the lines the text? */
+static bool has_line(const char *lines, const char *text)
+{
+	size_t n = strlen(text);
+
+	for (const char *at = strstr(lines, text); at; at = strstr(at + 1, text))
+		if ((at == lines || at[-1] == '\n') && (at[n] == '\n' || !at[n]))
 			return true;
-	}
 	return false;
 }
 
-static void find_image(struct search *x)
+static bool result_fits(const struct search *x, int64_t job, const char *series)
+{
+	if (!x->is_uid)
+		return false;
+	for (size_t i = 0; i < x->results.n; i++)
+		if (x->results.list[i] == job)
+			return true;
+	return has_line(series, x->text);
+}
+
+static void find_objects(struct search *x)
 {
 	int64_t job = 0;
 
-	if (x->is_uid && x->s->journal && journal_find_job_of(x->s->journal, x->text, &job, NULL) == 1)
+	if (!x->is_uid || !x->s->journal)
+		return;
+	if (journal_find_job_of(x->s->journal, x->text, &job, NULL) == 1)
 		x->with = jobs_find(&x->s->jobs, job);
+	(void)journal_each_result_job(x->s->journal, x->text, jobs_numbers_add, &x->results, NULL);
 }
 
-static int newest_first(const void *a, const void *b)
+static int add_found(struct search *x, int64_t job, uint64_t study)
 {
-	const struct job_view *x = *(const struct job_view *const *)a, *y = *(const struct job_view *const *)b;
-
-	return (x->id < y->id) - (x->id > y->id);
+	if (!list_grow(&x->list, x->n, &x->room, sizeof(x->list[0])))
+		return -ENOMEM;
+	if (study == JOBS_NO_STUDY) /* an exam of its own */
+		study = (uint64_t)job;
+	x->list[x->n++] = (struct found){.study = study, .job = job};
+	return 0;
 }
 
-/* Find the cases of an exam. */
-static void search_exam(struct search *x, const struct status_exam *exam)
+static int search_settled(void *ctx, const struct settled_row *row)
 {
-	struct status_exam found = {.cases = &x->list[x->n]};
+	struct search *x = ctx;
+	const struct job_view *v = jobs_in_memory(&x->s->jobs, row->job);
+	const char *series;
+	char words[WORDS_SIZE];
 
-	for (size_t i = 0; i < exam->n; i++) {
-		const struct job_view *v = exam->cases[i];
-
-		if (!status_filter_matches(x->f, v) || !text_fits(x, v))
-			continue;
-		x->list[x->n++] = v;
-		found.n++;
-		found.newest = v->id > found.newest ? v->id : found.newest;
+	if (v && !v->recorded)
+		return 0; /* it has settled since the state was read */
+	if (row->words) {
+		snprintf(words, sizeof(words), "%s", x->text[0] ? row->words : "");
+		jobs_settled_view(row, words, &x->settled, &series);
+		if (!status_filter_matches(x->f, &x->settled) || !(text_fits(x, &x->settled) || result_fits(x, row->job, series)))
+			return 0;
 	}
-	if (found.n > 0)
-		x->exams[x->n_exams++] = found;
+	return add_found(x, row->job, row->study);
 }
 
-/* Find the cases. Returns false if there is no memory for the list. */
+static int by_study(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	return x->study != y->study ? (x->study < y->study ? -1 : 1) : (x->job < y->job) - (x->job > y->job);
+}
+
+static int by_newest(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	return x->newest != y->newest ? (x->newest < y->newest ? 1 : -1) : (x->job < y->job) - (x->job > y->job);
+}
+
+/* Put the exam with the newest case first; in an exam the newest case. */
+static void order_found(struct search *x)
+{
+	if (x->n > 1)
+		qsort(x->list, x->n, sizeof(x->list[0]), by_study);
+	for (size_t i = 0; i < x->n; i++)
+		x->list[i].newest = i > 0 && x->list[i].study == x->list[i - 1].study ? x->list[i - 1].newest : x->list[i].job;
+	if (x->n > 1)
+		qsort(x->list, x->n, sizeof(x->list[0]), by_newest);
+}
+
+/* Search the settled cases, which are delivered or cleaned. */
+static int search_all_settled(struct search *x)
+{
+	const struct status_filter *f = x->f;
+	enum settled_order order = f->state == GROUP_WARNED ? SETTLED_WITH_WARNINGS : SETTLED_BY_JOB;
+
+	if (!f->text[0] && f->state == 0 && f->from == 0 && f->to == 0)
+		order = SETTLED_BY_STUDY;
+	if (!x->s->journal || f->state == GROUP_ATTENTION || f->state == GROUP_WORK)
+		return 0;
+	return journal_each_settled(x->s->journal, order, search_settled, x, NULL);
+}
+
+/* Find the cases. Returns false if there is no memory for the list, or the journal cannot be read. */
 static bool find_cases(struct search *x, const struct status *s, const struct status_filter *f)
 {
-	*x = (struct search){.s = s,
-			     .f = f,
-			     .list = malloc((s->jobs.n + 1) * sizeof(x->list[0])),
-			     .exams = malloc((s->n_exams + 1) * sizeof(x->exams[0]))};
-	if (!x->list || !x->exams)
-		return false;
+	int ret = 0;
+
+	*x = (struct search){.s = s, .f = f};
 	fold_text(f->text, x->text);
 	x->is_uid = strchr(x->text, '.') && !x->text[strspn(x->text, "0123456789.")];
-	find_image(x);
-	for (size_t i = 0; i < s->n_exams; i++)
-		search_exam(x, &s->exams[i]);
-	status_exams_order_newest(x->exams, x->n_exams);
+	find_objects(x);
+	for (size_t i = 0; ret == 0 && i < s->jobs.n; i++) {
+		const struct job_view *v = s->jobs.list[i];
+
+		if (!v->recorded && status_filter_matches(f, v) && text_fits(x, v))
+			ret = add_found(x, v->id, v->study[0] ? v->study_link.hash : JOBS_NO_STUDY);
+	}
+	ret = ret == 0 ? search_all_settled(x) : ret;
+	order_found(x);
 	x->unread = f->text[0] && s->config->status.show_patient ? status_names_unread(&s->names, s) : 0;
-	return true;
+	return ret == 0;
 }
 
-/* Write the cases `from` and following of those found into ret_rows; in an exam the newest first. Returns their number. Only the
- * exams of these rows are put in order. */
+static void end_search(struct search *x)
+{
+	free(x->list);
+	free(x->results.list);
+}
+
+/* Read the cases `from` and following of those found into ret_rows. Returns their number. */
 static size_t take_rows(const struct search *x, size_t from, const struct job_view *ret_rows[ROWS])
 {
-	size_t at = 0, n = 0;
+	size_t n = 0;
 
-	for (size_t i = 0; i < x->n_exams && n < ROWS; at += x->exams[i++].n) {
-		const struct status_exam *e = &x->exams[i];
-
-		if (at + e->n <= from)
-			continue;
-		qsort(e->cases, e->n, sizeof(e->cases[0]), newest_first);
-		for (size_t k = from > at ? from - at : 0; k < e->n && n < ROWS; k++)
-			ret_rows[n++] = e->cases[k];
+	for (size_t i = from; i < x->n && i < from + ROWS; i++) {
+		ret_rows[n] = jobs_find(&x->s->jobs, x->list[i].job);
+		n += ret_rows[n] != NULL;
 	}
 	return n;
 }
@@ -270,12 +356,12 @@ static void put_found(struct html *h, const struct search *x)
 	int pages = (int)((x->n + ROWS - 1) / ROWS), page = x->f->page < pages ? x->f->page : pages > 0 ? pages - 1 : 0;
 
 	html_put(h, "<section id=\"found\" aria-labelledby=\"h-found\"><h2 id=\"h-found\">");
-	html_printf(h, say(s->language, s->jobs.n == 1 ? "%zu of %zu case" : "%zu of %zu cases"), x->n, s->jobs.n);
+	html_printf(h, say(s->language, s->n_cases == 1 ? "%zu of %zu case" : "%zu of %zu cases"), x->n, s->n_cases);
 	html_put(h, "</h2>\n");
 	if (s->facts.journal_error[0])
 		html_printf(h, "<p class=\"none\">%s</p>\n", say(s->language, "The journal cannot be read."));
 	else if (x->n == 0)
-		html_printf(h, "<p class=\"none\">%s</p>\n", say(s->language, s->jobs.n ? "No case fits." : "Nothing yet."));
+		html_printf(h, "<p class=\"none\">%s</p>\n", say(s->language, s->n_cases ? "No case fits." : "Nothing yet."));
 	if (x->unread > 0) {
 		html_put(h, "<p class=\"none\">");
 		html_printf(h, say(s->language, "Patients are still being read (%zu): further cases may be found in a moment."),
@@ -301,8 +387,7 @@ void status_write_cases(struct html *h, const struct status *s, const struct sta
 	struct search x;
 
 	if (!find_cases(&x, s, f)) {
-		free(x.list);
-		free(x.exams);
+		end_search(&x);
 		h->failed = true;
 		return;
 	}
@@ -311,6 +396,5 @@ void status_write_cases(struct html *h, const struct status *s, const struct sta
 	put_found(h, &x);
 	status_filter_query(f, f->page, query, sizeof(query));
 	status_page_end(h, s, query);
-	free(x.list);
-	free(x.exams);
+	end_search(&x);
 }

@@ -115,15 +115,3 @@ void status_exams_order(struct status_exam *exams, size_t n)
 {
 	qsort(exams, n, sizeof(exams[0]), section_order);
 }
-
-static int newest_order(const void *a, const void *b)
-{
-	const struct status_exam *x = a, *y = b;
-
-	return compare_numbers(y->newest, x->newest);
-}
-
-void status_exams_order_newest(struct status_exam *exams, size_t n)
-{
-	qsort(exams, n, sizeof(exams[0]), newest_order);
-}

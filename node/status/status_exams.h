@@ -23,8 +23,6 @@ struct status_exam {
 size_t status_exams_find(const struct job_view **cases, size_t n, struct status_exam *ret_exams);
 /* Order exams as a section of the overview has them: in work by status_exams_work_order(), others the newest first. */
 void status_exams_order(struct status_exam *exams, size_t n);
-/* Order exams by the newest case, the newest first, for the list of all cases. */
-void status_exams_order_newest(struct status_exam *exams, size_t n);
 /* Compare two cases in work: the states nearest to the end first; waiting ones in the order in which they start. */
 int status_exams_work_order(const struct job_view *x, const struct job_view *y);
 

@@ -13,6 +13,7 @@
 #include "kernels/clock.h"
 #include "node/base/list_grow.h"
 #include "node/base/log.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/process/spawn.h"
 #include "node/status/status.h"
 
@@ -70,11 +71,14 @@ static int64_t header_number(int64_t job, size_t which)
 	return -PATIENTS_NAMED_MAX * job - (int64_t)which;
 }
 
+const struct status_name *status_names_read(const struct status_names *names, int64_t job, size_t k)
+{
+	return status_names_find(names, k == 0 ? job : header_number(job, k - 1));
+}
+
 const struct status_name *status_names_each(const struct status_names *names, const struct job_view *v, size_t k)
 {
-	return k == 0		       ? find_read(names, v)
-	       : patients_are_mixed(v) ? status_names_find(names, header_number(v->id, k - 1))
-				       : NULL;
+	return k == 0 ? find_read(names, v) : patients_are_mixed(v) ? status_names_read(names, v->id, k) : NULL;
 }
 
 /* Return what was read from this file; NULL: nothing yet. */
@@ -207,19 +211,54 @@ static bool is_unread(const struct status_names *names, const struct job_view *v
 	return v->state != JOB_CLEANED && v->members.instances > 0 && !find_read(names, v);
 }
 
-/* The oldest job whose name is kept: index in the list of jobs. */
-static size_t oldest_kept(const struct status *s)
+/* The newest cases whose name is kept, among them those that are settled and have their images. */
+struct newest {
+	const struct status_names *names;
+	const struct status *s;
+	size_t left;		  /* number of cases that are still to be looked at */
+	size_t unread;		  /* cases whose name can be read */
+	size_t max;		  /* of the list */
+	struct jobs_numbers jobs; /* those of them with the highest numbers */
+};
+
+static int look_at_settled(void *ctx, const struct settled_row *row)
 {
-	return s->jobs.n > STATUS_NAMES_MAX ? s->jobs.n - STATUS_NAMES_MAX : 0;
+	struct newest *x = ctx;
+	const struct job_view *v = jobs_in_memory(&x->s->jobs, row->job);
+	bool unread = row->state != JOB_CLEANED && !status_names_find(x->names, row->job);
+
+	if (x->left == 0)
+		return 1;
+	x->left--;
+	if (v && !v->recorded)
+		return 0; /* it was looked at */
+	x->unread += v ? is_unread(x->names, v) : unread;
+	return unread && x->jobs.n < x->max ? jobs_numbers_add(&x->jobs, row->job) : 0;
+}
+
+/* Look at the newest cases: those in memory that are not recorded as settled, then the others. */
+static void look_at_newest(struct newest *x)
+{
+	for (size_t i = x->s->jobs.n; i-- > 0 && x->left > 0;) {
+		const struct job_view *v = x->s->jobs.list[i];
+
+		if (v->recorded)
+			continue;
+		x->left--;
+		x->unread += is_unread(x->names, v);
+		if (x->jobs.n < x->max)
+			(void)jobs_numbers_add(&x->jobs, v->id);
+	}
+	if (x->s->journal)
+		(void)journal_each_settled(x->s->journal, SETTLED_BY_JOB, look_at_settled, x, NULL);
 }
 
 size_t status_names_unread(const struct status_names *names, const struct status *s)
 {
-	size_t n = 0;
+	struct newest x = {.names = names, .s = s, .left = STATUS_NAMES_MAX};
 
-	for (size_t i = oldest_kept(s); i < s->jobs.n; i++)
-		n += is_unread(names, s->jobs.list[i]);
-	return n;
+	look_at_newest(&x);
+	return x.unread;
 }
 
 /* Add a request, if it has a place and is not there yet. */
@@ -273,6 +312,22 @@ static void collect_list(struct status_names *names, const struct status *s, con
 			collect_question(names, s, l->list[i].cases[k]);
 }
 
+static void collect_newest(struct status_names *names, const struct status *s)
+{
+	struct newest x = {.names = names, .s = s, .left = STATUS_NAMES_MAX, .max = s->jobs.n_open + STATUS_NAMES_PENDING_MAX};
+
+	if (names->n_pending == STATUS_NAMES_PENDING_MAX)
+		return;
+	look_at_newest(&x);
+	for (size_t i = 0; i < x.jobs.n && names->n_pending < STATUS_NAMES_PENDING_MAX; i++) {
+		const struct job_view *v = jobs_find(&s->jobs, x.jobs.list[i]);
+
+		if (v)
+			collect_question(names, s, v);
+	}
+	free(x.jobs.list);
+}
+
 void status_names_request(struct status_names *names, const struct status *s)
 {
 	const char *path = s->config->path;
@@ -287,8 +342,7 @@ void status_names_request(struct status_names *names, const struct status *s)
 	collect_list(names, s, &s->attention);
 	collect_list(names, s, &s->work);
 	collect_list(names, s, &s->done);
-	for (size_t i = s->jobs.n; i-- > oldest_kept(s) && names->n_pending < STATUS_NAMES_PENDING_MAX;)
-		collect_question(names, s, s->jobs.list[i]);
+	collect_newest(names, s);
 	if (names->n_pending == 0 || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return;
 	snprintf(number, sizeof(number), "%d", pair[1]);

@@ -52,6 +52,8 @@ const struct status_name *status_names_find(const struct status_names *names, in
 /* Find the patient of a case: of the image whose header its result has, if a person chose one; else of its first image. NULL: not known
  * yet, or the case has no patient, because its images name several (patients_are_mixed()). */
 const struct status_name *status_names_of(const struct status_names *names, const struct job_view *v);
+/* Return the k-th patient that was read of a job, whether or not it is one of its patients now, as the next function. NULL: not read. */
+const struct status_name *status_names_read(const struct status_names *names, int64_t job, size_t k);
 /* Return the k-th patient that is known of a case, from 0 to PATIENTS_NAMED_MAX: the others are those that its images name, too. NULL: not
  * known. */
 const struct status_name *status_names_each(const struct status_names *names, const struct job_view *v, size_t k);

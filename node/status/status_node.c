@@ -2,6 +2,7 @@
 /* status_node.c - write what the overview shows beside the cases: destinations, devices, disk, senders, objects without a case.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "node/base/bytes_text.h"
@@ -9,6 +10,7 @@
 #include "node/base/sentence.h"
 #include "node/base/time_text.h"
 #include "node/jobs/job_report.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/status/status_internal.h"
 
 #define STANDING_LOOKED 500 /* newest cases that are looked at */
@@ -136,20 +138,48 @@ static void keep_standing(struct status_standing *list, size_t *n, const struct 
 		list[(*n)++] = *one;
 }
 
+static void find_standing(const struct status *s, const struct job_view *v, struct status_standing *ret, size_t *n)
+{
+	struct status_standing one = {.calling = v->calling, .sentence = v->warnings ? v->warnings : ""};
+
+	if (v->state != JOB_DELIVERED || s->now - v->finished >= STATUS_LOOK_SECONDS)
+		return;
+	for (; (one.sentence = sentence_next(one.sentence, &one.n)); one.sentence += one.n)
+		if (sentence_is_standing(one.sentence))
+			keep_standing(ret, n, &one);
+}
+
+struct standing_search {
+	const struct status *s;
+	struct jobs_numbers jobs;
+};
+
+static int find_warned(void *ctx, const struct settled_row *row)
+{
+	struct standing_search *x = ctx;
+
+	if (x->s->now - row->finished >= STATUS_LOOK_SECONDS || x->jobs.n == STANDING_LOOKED)
+		return 1;
+	return jobs_numbers_add(&x->jobs, row->job);
+}
+
 size_t status_standing_find(const struct status *s, struct status_standing ret[STATUS_STANDING_MAX])
 {
+	struct standing_search x = {.s = s};
 	size_t n = 0;
 
-	for (size_t i = s->jobs.n, looked = 0; i-- > 0 && looked < STANDING_LOOKED; looked++) {
-		const struct job_view *v = s->jobs.list[i];
-		struct status_standing one = {.calling = v->calling, .sentence = v->warnings ? v->warnings : ""};
+	for (size_t i = s->jobs.n, looked = 0; i-- > 0 && looked < STANDING_LOOKED; looked += !s->jobs.list[i]->recorded)
+		if (!s->jobs.list[i]->recorded)
+			find_standing(s, s->jobs.list[i], ret, &n);
+	if (s->journal)
+		(void)journal_each_settled(s->journal, SETTLED_WITH_WARNINGS, find_warned, &x, NULL);
+	for (size_t i = 0; i < x.jobs.n; i++) {
+		const struct job_view *v = jobs_find(&s->jobs, x.jobs.list[i]);
 
-		if (v->state != JOB_DELIVERED || s->now - v->finished >= STATUS_LOOK_SECONDS)
-			continue;
-		for (; (one.sentence = sentence_next(one.sentence, &one.n)); one.sentence += one.n)
-			if (sentence_is_standing(one.sentence))
-				keep_standing(ret, &n, &one);
+		if (v)
+			find_standing(s, v, ret, &n);
 	}
+	free(x.jobs.list);
 	return n;
 }
 

@@ -10,6 +10,7 @@
 #include "node/config/kind.h"
 #include "node/jobs/case_results.h"
 #include "node/jobs/job_report.h"
+#include "node/jobs/jobs_settled.h"
 #include "node/jobs/patients.h"
 #include "node/status/status_internal.h"
 #include "node/status/status_look.h"
@@ -190,6 +191,8 @@ static void put_choice(struct html *h, const struct status *s, const struct job_
 
 	html_printf(h, "<section id=\"beside\" aria-labelledby=\"h-beside\"><h2 id=\"h-beside\">%s</h2>",
 		    say(s->language, "Beside it"));
+	(void)jobs_of_study(&s->jobs, v->key); /* which reads them, as the next line does */
+	jobs_read_patient(&s->jobs, v);
 	for (int rank = 0; rank < 4; rank++) {
 		of_title = rank % 2 == 0 ? 0 : of_title;
 		for (size_t i = s->jobs.n; i > 0 && n < BESIDE_MAX; i--) {

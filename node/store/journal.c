@@ -146,13 +146,31 @@ static const char *const sql[N_JOURNAL_QUERIES] = {
 	[JOURNAL_ADD_KEYS] = "INSERT OR IGNORE INTO job_key SELECT " KEY("e") ", e.job" JOBS_WITHOUT_KEY,
 	[JOURNAL_LATEST_OF_KEY] = "SELECT job FROM job_key WHERE key=? ORDER BY job DESC LIMIT 1",
 	/* ?2: JOURNAL_SETTLED_VERSION */
-	[JOURNAL_FIND_SETTLED] = SETTLED_ROWS "job=?1 AND version=?2",
+	[JOURNAL_FIND_SETTLED] = SETTLED_ROWS "job=?1 AND version=?2 AND mark=" SETTLED_MARK,
 	[JOURNAL_LAST_OF_JOB] = "SELECT IFNULL(MAX(seq), 0) FROM event WHERE job=?",
-	[JOURNAL_SETTLE] =
-		"INSERT OR REPLACE INTO settled_job(job, seq, version, state, study, series, done) VALUES(?,?,?,?,?,?,?)",
+	/* ?3: JOURNAL_SETTLED_VERSION */
+	[JOURNAL_SETTLE] = "INSERT OR REPLACE INTO settled_job(version, " SETTLED_COLUMNS ", mark)"
+			   " VALUES(?3,?1,?2,?4,?5,?6,?7,?8,?9,?10,?11,?12, settled_mark(?1,?2,?4,?5,?6,?7,?8,?9,?10,?11,?12))",
 	[JOURNAL_SETTLE_OPEN] = "DELETE FROM open_job WHERE job=?",
+	[JOURNAL_SETTLE_COUNTED] = "INSERT OR REPLACE INTO counted(job, seq) VALUES(?,?)",
 	/* the clock was ahead when they were done */
-	[JOURNAL_SETTLED_CLOCK] = "UPDATE settled_job SET done=?1 WHERE state IN (?2, ?3) AND done>?1",
+	[JOURNAL_SETTLED_CLOCK] =
+		"UPDATE settled_job SET done=?1, mark=settled_mark(job, seq, state, study, series, ?1, patient, opened, finished,"
+		" warnings, words) WHERE state IN (?2, ?3) AND done>?1",
+	/* ?1: time, ?2: JOURNAL_SETTLED_VERSION, ?3: delivered, ?4: cleaned, ?5: SETTLED_WARNED */
+	[JOURNAL_SUM_SETTLED] =
+		"SELECT (SELECT COUNT(*) FROM settled_job WHERE state=?3 AND version=?2),"
+		" (SELECT COUNT(*) FROM settled_job WHERE state=?4 AND version=?2),"
+		" (SELECT COUNT(*) FROM settled_job WHERE warnings>0 AND warnings=?5 AND version=?2),"
+		" (SELECT COUNT(*) FROM settled_job WHERE warnings>0 AND warnings=?5 AND version=?2 AND finished>?1),"
+		" (SELECT COUNT(*) FROM (SELECT DISTINCT study FROM settled_job WHERE version=?2))",
+	[JOURNAL_FIND_COUNTED] = "SELECT seq FROM counted WHERE job=?",
+	[JOURNAL_SET_COUNTER] = "INSERT INTO counter(name, n) VALUES(?1, ?2) ON CONFLICT(name) DO UPDATE SET n=?2 WHERE n<>?2",
+	/* Some at a time, because they are sorted in memory. SQLite: the columns beside the only MAX() are those of its row. */
+	[JOURNAL_COUNT_SENDERS] =
+		"INSERT INTO sender SELECT calling, host, received, COUNT(*), MAX(id) FROM (SELECT * FROM instance WHERE id>"
+		"(SELECT IFNULL(MAX(id), 0) FROM sender) ORDER BY id LIMIT 10000) WHERE 1 GROUP BY calling ON CONFLICT(calling) DO UPDATE SET host=excluded.host,"
+		" last=excluded.last, instances=instances+excluded.instances, id=excluded.id",
 	[JOURNAL_REACHED] =
 		"INSERT INTO reached(destination, reached, sent) VALUES(?1, ?2, ?3) ON CONFLICT(destination) DO UPDATE SET"
 		" reached=MAX(reached, ?2), sent=MAX(sent, ?3)",
@@ -249,6 +267,19 @@ int journal_execute(struct journal *j, enum journal_query q, const char *doing, 
 		    const struct journal_value *values, size_t n)
 {
 	return journal_read(j, q, doing, NULL, NULL, err, values, n);
+}
+
+int journal_look_begin(struct journal *j, struct err *err)
+{
+	int rc = sqlite3_exec(j->db, "BEGIN", NULL, NULL, NULL);
+
+	return rc == SQLITE_OK ? 0 : journal_fail(j, rc, "begin", err);
+}
+
+void journal_look_end(struct journal *j)
+{
+	if (!sqlite3_get_autocommit(j->db))
+		(void)sqlite3_exec(j->db, "COMMIT", NULL, NULL, NULL);
 }
 
 /* End a transaction: commit if ret is not negative, else roll back. */

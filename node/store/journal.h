@@ -4,11 +4,11 @@
  * - Append-only, except that whole cases are deleted after a time (node/jobs/journal_retention.h), and that the classification of
  *   an instance names the newest case that was selected with it (journal_open_selection()). A function that appends returns after
  *   the rows are on disk.
- * - Ten tables: `instance` (each instance that was received and acknowledged), `classification` (the indexer's decision for each
+ * - Thirteen tables: `instance` (each instance that was received and acknowledged), `classification` (the indexer's decision for each
  *   instance), `event` (the events of each job), `removal` (instances whose files retention removed), `damage` (instances
  *   whose files differ from the received bytes), `result` (the objects that `reconstructed` events name, each with its job),
- *   `job_key` (the key that the `opened` event of the first job of a case names), and three that follow from the events and save their
- *   replay: `open_job`, `settled_job` and `reached`.
+ *   `job_key` (the key that the `opened` event of the first job of a case names), and six that follow from the others and save their
+ *   replay: `open_job`, `settled_job`, `reached`, `counter`, `counted` and `sender`.
  * - Jobs are numbered 1, 2, 3; no number is used again. An instance may belong to several jobs: a revision includes all
  *   instances of the job that it revises, a further result of a case all those of its first job.
  * - A companion is an image that cases need beside their own (a CT image for the attenuation correction). It is joined to a job
@@ -122,13 +122,19 @@ int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state,
 /* ---- settled jobs: delivered or cleaned, with nothing left to do. A start reads the events of the others only. ---- */
 
 #define JOURNAL_SETTLED_VERSION                                                                                                  \
-	1 /* of what a row says: raise it when another job counts as settled, or a column means another thing */
+	2 /* of what a row says: raise it when another job counts as settled, or a column means another thing */
+
+enum settled_warnings { SETTLED_UNWARNED, SETTLED_STANDING, SETTLED_WARNED }; /* of a delivered job: none, standing ones only */
 
 struct settled_row {
 	int64_t job, seq; /* seq: of its last event */
 	enum job_state state;
-	uint64_t study, series; /* jobs_index_hash() of the key of its case */
-	double done; /* since when it is delivered, or cleaned, s since the epoch; never after the last journal_settle() */
+	uint64_t study, series, patient; /* jobs_index_hash() of the key of its case; digest of the patient's ID, 0: none */
+	double done;   /* since when it is delivered, or cleaned, s since the epoch; never after the last journal_settle_end() */
+	double opened; /* s since the epoch */
+	double finished; /* when it was delivered or cancelled, else cleaned, s since the epoch */
+	enum settled_warnings warnings;
+	const char *words; /* what persons search for, in lines; NULL: not read; valid until the callback returns */
 };
 
 struct reached_row { /* what settled jobs say about a destination, as struct jobs_reached */
@@ -144,19 +150,46 @@ int journal_each_open(struct journal *j, int64_t after, int max, int (*each)(voi
 /* 1: the job is settled; 0: not. ret_row may not be NULL. */
 int journal_find_settled(struct journal *j, int64_t job, struct settled_row *ret_row, struct err *err);
 /* Call each() for every settled job with this hash. */
-enum settled_relation { SETTLED_STUDY, SETTLED_SERIES };
+enum settled_relation { SETTLED_STUDY, SETTLED_SERIES, SETTLED_PATIENT };
 int journal_each_settled_of(struct journal *j, enum settled_relation relation, uint64_t hash, int (*each)(void *ctx, int64_t job),
 			    void *ctx, struct err *err);
 /* Call each() for every settled job in this state that was done at `until` or before. */
 int journal_each_settled_done(struct journal *j, enum job_state state, double until,
 			      int (*each)(void *ctx, const struct settled_row *row), void *ctx, struct err *err);
+/* Call each() for every settled job: by study, with `job` and `study` only; by number, the highest first; by the time of the end, the
+ * last first, all or those with warnings. */
+enum settled_order { SETTLED_BY_STUDY, SETTLED_BY_JOB, SETTLED_BY_END, SETTLED_WITH_WARNINGS };
+int journal_each_settled(struct journal *j, enum settled_order order, int (*each)(void *ctx, const struct settled_row *row),
+			 void *ctx, struct err *err);
 /* Call each() for the `max` settled jobs with the highest numbers, the newest first; -1: for all. */
 int journal_each_settled_newest(struct journal *j, int max, int (*each)(void *ctx, int64_t job), void *ctx, struct err *err);
 int journal_count_settled(struct journal *j, uint64_t *ret_n, struct err *err);
-/* Record n settled jobs and what they say about destinations, in one transaction. A job that has later events than `seq` stays open.
- * now: times after it become it, because the clock was ahead. 1: done; 0: the journal lacks the tables. */
-int journal_settle(struct journal *j, const struct settled_row *rows, size_t n, const struct reached_row *reached,
-		   size_t n_reached, double now, struct err *err);
+struct settled_sums {		       /* numbers of jobs */
+	uint64_t delivered, cleaned;   /* in these states */
+	uint64_t warned, warned_since; /* with SETTLED_WARNED; of these finished after `since` */
+	uint64_t studies;	       /* different values of `study` */
+};
+int journal_sum_settled(struct journal *j, double since, struct settled_sums *ret, struct err *err);
+
+/* Record settled jobs in one transaction: begin (1: begun; 0: the journal lacks the tables), the jobs, what they say about
+ * destinations, counters, end. ret: negative: nothing is recorded. now: times after it become it, because the clock was ahead. */
+int journal_settle_begin(struct journal *j, struct err *err);
+/* 1: recorded; its events until *ret_counted were counted before, those until row->seq count as counted now. 0: it has later events
+ * than row->seq, and stays open. */
+int journal_settle_job(struct journal *j, const struct settled_row *row, int64_t *ret_counted, struct err *err);
+int journal_settle_reached(struct journal *j, const struct reached_row *row, struct err *err);
+int journal_set_counter(struct journal *j, const char *name, double n, struct err *err);
+int journal_settle_end(struct journal *j, int ret, double now, struct err *err);
+
+/* Call each() for every counter of the events that are counted. */
+int journal_each_counter(struct journal *j, int (*each)(void *ctx, const char *name, double n), void *ctx, struct err *err);
+/* Find the last event of a job that is counted; 0: none. */
+int journal_find_counted(struct journal *j, int64_t job, int64_t *ret_seq, struct err *err);
+
+/* Begin and end a look at the journal during which all functions that read see the same rows. */
+int journal_look_begin(struct journal *j, struct err *err);
+void journal_look_end(struct journal *j);
+
 int journal_each_reached(struct journal *j, int (*each)(void *ctx, const struct reached_row *row), void *ctx, struct err *err);
 
 /* Find job and destination of the storage commitment request with this transaction UID. 1: found; 0: not. */
@@ -167,6 +200,9 @@ int journal_find_transaction(struct journal *j, const char *transaction, int64_t
 int journal_find_latest(struct journal *j, const char *key, int64_t *ret_job, struct err *err);
 /* Find a job of another study that has a result with an object of this UID. 1: found; 0: none. */
 int journal_find_result(struct journal *j, const char *sop_instance, int64_t job, int64_t *ret_job, struct err *err);
+/* Call each() for every job whose result has an object of this UID. */
+int journal_each_result_job(struct journal *j, const char *sop_instance, int (*each)(void *ctx, int64_t job), void *ctx,
+			    struct err *err);
 /* Find the newest instance with this UID, other than `besides`, that is a member of any job: an instance with the same UID and
  * other content is then a conflict. 1: found; 0: not. */
 int journal_find_member(struct journal *j, const char *sop_instance, int64_t besides, struct instance_row *ret_row,
@@ -241,14 +277,15 @@ int journal_check(struct journal *j, void (*report)(void *ctx, const char *probl
  * EOPNOTSUPP: the file system cannot preallocate. */
 int journal_reserve(struct journal *j, uint64_t bytes, struct err *err);
 
-/* Sums over the whole journal. Start with {0}; each call adds the rows written since the last one. */
+/* Sums over all rows that ever were. Start with {0}; each call adds the rows written since the last one. */
 struct journal_totals {
 	int64_t last_instance, last_classified;
 	uint64_t instances, bytes;
 	uint64_t classified[CLASSIFIED_COMPANION + 1];
 };
 int journal_add_totals(struct journal *j, struct journal_totals *totals, struct err *err);
-/* Call each() for every sender of instances with an id > *after, that of the newest instance last. *after becomes the last id. */
+/* Call each() for every sender of instances with an id > *after, that of the newest instance last. *after becomes the last id. 0: of
+ * all that ever were. A sender may be there twice, with its earlier and its later instances. */
 struct journal_sender {
 	const char *calling, *host; /* host: of its newest instance; valid until the callback returns */
 	double last;		    /* when that was received, s since the epoch */

@@ -21,8 +21,10 @@
 	" EXISTS (SELECT 1 FROM event m WHERE m.name='companion' AND m.instance=" instance_ " AND m.job<>?1 AND NOT EXISTS"      \
 	" (SELECT 1 FROM event c WHERE c.job=m.job AND c.name='cleaned'))"
 
-/* The columns of struct settled_row. */
-#define SETTLED_ROWS "SELECT job, seq, state, study, series, done FROM settled_job WHERE "
+/* The columns of struct settled_row; the digest of a row of them. */
+#define SETTLED_COLUMNS "job, seq, state, study, series, done, patient, opened, finished, warnings, words"
+#define SETTLED_ROWS "SELECT " SETTLED_COLUMNS " FROM settled_job WHERE "
+#define SETTLED_MARK "settled_mark(" SETTLED_COLUMNS ")"
 
 /* Statements that are prepared once per connection. */
 enum journal_query {
@@ -65,7 +67,12 @@ enum journal_query {
 	JOURNAL_LAST_OF_JOB,
 	JOURNAL_SETTLE,
 	JOURNAL_SETTLE_OPEN,
+	JOURNAL_SETTLE_COUNTED,
 	JOURNAL_SETTLED_CLOCK,
+	JOURNAL_SUM_SETTLED,
+	JOURNAL_FIND_COUNTED,
+	JOURNAL_SET_COUNTER,
+	JOURNAL_COUNT_SENDERS,
 	JOURNAL_REACHED,
 	JOURNAL_DATA_VERSION,
 	N_JOURNAL_QUERIES,
@@ -120,6 +127,8 @@ int journal_walk(struct journal *j, const char *what, const char *doing, const s
 		 int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err);
 /* Read the only column of the only row of a statement. */
 int journal_query_int(struct journal *j, const char *query, int64_t *ret_value, struct err *err);
+/* In the transaction of journal_settle_end(): bring the totals and senders of the journal up to date. */
+int journal_record_totals(struct journal *j, struct err *err);
 /* Set j->settles. write: make the tables of settled jobs if one is missing. */
 void journal_settled_open(struct journal *j, bool write);
 /* End a transaction: commit if ret is not negative, else roll back. Returns ret or the error of the commit. */

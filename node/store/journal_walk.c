@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* journal_walk.c - iterate over rows of the journal, and count them. */
 #include <stddef.h>
+#include <string.h>
 
 #include "node/store/journal_internal.h"
 
@@ -218,30 +219,76 @@ static int add_instances(void *ctx, sqlite3_stmt *s)
 static int add_classified(void *ctx, sqlite3_stmt *s)
 {
 	struct journal_totals *t = ctx;
-	int64_t kind = sqlite3_column_int64(s, 0);
 
-	if (kind > 0 && kind <= CLASSIFIED_COMPANION)
-		t->classified[kind] += (uint64_t)sqlite3_column_int64(s, 1);
-	if (sqlite3_column_int64(s, 2) > t->last_classified)
-		t->last_classified = sqlite3_column_int64(s, 2);
+	for (int kind = CLASSIFIED_MEMBER; kind <= CLASSIFIED_COMPANION; kind++)
+		t->classified[kind] += (uint64_t)sqlite3_column_int64(s, kind);
+	if (sqlite3_column_int64(s, 0) > t->last_classified)
+		t->last_classified = sqlite3_column_int64(s, 0);
+	return 0;
+}
+
+/* The totals that journal_settle_end() has recorded. */
+struct total {
+	const char *name; /* of the counter */
+	size_t at;	  /* in struct journal_totals, 8 bytes */
+};
+#define TOTAL(name_, member_)                                                                                                    \
+	{                                                                                                                        \
+		name_, offsetof(struct journal_totals, member_)                                                                  \
+	}
+static const struct total totals_names[] = {
+	TOTAL("instances", instances),
+	TOTAL("instance-bytes", bytes),
+	TOTAL("instance-last", last_instance),
+	TOTAL("classified-last", last_classified),
+	TOTAL("classified/member", classified[CLASSIFIED_MEMBER]),
+	TOTAL("classified/ignored", classified[CLASSIFIED_IGNORED]),
+	TOTAL("classified/refused", classified[CLASSIFIED_REFUSED]),
+	TOTAL("classified/conflict", classified[CLASSIFIED_CONFLICT]),
+	TOTAL("classified/companion", classified[CLASSIFIED_COMPANION]),
+};
+
+static int read_total(void *ctx, const char *name, double n)
+{
+	uint64_t value = n > 0 ? (uint64_t)n : 0;
+
+	for (size_t i = 0; i < sizeof(totals_names) / sizeof(totals_names[0]); i++)
+		if (!strcmp(totals_names[i].name, name))
+			memcpy((char *)ctx + totals_names[i].at, &value, sizeof(value));
 	return 0;
 }
 
 int journal_add_totals(struct journal *j, struct journal_totals *totals, struct err *err)
 {
 	struct journal_totals sum = *totals;
-	int ret = walk_rows(j, "SELECT COUNT(*), TOTAL(bytes), MAX(id) FROM instance WHERE id>?1", "add up", sum.last_instance, 0,
-			    add_instances, &sum, err);
+	int ret = sum.last_instance == 0 ? journal_each_counter(j, read_total, &sum, err) : 0;
 
+	if (ret == 0)
+		ret = walk_rows(j, "SELECT COUNT(*), TOTAL(bytes), MAX(id) FROM instance WHERE id>?1", "add up",
+				sum.last_instance, 0, add_instances, &sum, err);
 	if (ret == 0)
 		ret = walk_rows(
 			j,
-			"SELECT kind, COUNT(*), MAX(instance) FROM classification WHERE instance>?1 AND instance<" FIRST_WAITING
-			" GROUP BY kind",
+			"SELECT MAX(instance), TOTAL(kind=1), TOTAL(kind=2), TOTAL(kind=3), TOTAL(kind=4), TOTAL(kind=5) FROM"
+			" classification WHERE instance>?1 AND instance<" FIRST_WAITING, /* no GROUP BY, which would sort them in memory */
 			"add up", sum.last_classified, 0, add_classified, &sum, err);
 	if (ret == 0)
 		*totals = sum;
 	return ret;
+}
+
+int journal_record_totals(struct journal *j, struct err *err)
+{
+	struct journal_totals totals = {0};
+	int ret = journal_add_totals(j, &totals, err);
+
+	for (size_t i = 0; ret == 0 && i < sizeof(totals_names) / sizeof(totals_names[0]); i++) {
+		uint64_t value;
+
+		memcpy(&value, (const char *)&totals + totals_names[i].at, sizeof(value));
+		ret = journal_set_counter(j, totals_names[i].name, (double)value, err);
+	}
+	return ret < 0 ? ret : journal_execute(j, JOURNAL_COUNT_SENDERS, "count the senders", err, NO_VALUES);
 }
 
 struct sender_reader {
@@ -267,11 +314,16 @@ int journal_each_sender(struct journal *j, int64_t *after, int (*each)(void *ctx
 			struct err *err)
 {
 	struct sender_reader reader = {each, ctx, *after};
+	int ret = *after == 0 && j->settles ? walk_rows(j, "SELECT calling, host, last, instances, id FROM sender ORDER BY id",
+							"list the senders", 0, 0, read_sender, &reader, err)
+					    : 0;
+
 	/* SQLite: the columns beside the only MAX() are those of its row */
-	int ret = walk_rows(
-		j,
-		"SELECT calling, host, received, COUNT(*), MAX(id) FROM instance WHERE id>?1 GROUP BY calling ORDER BY MAX(id)",
-		"list the senders", *after, 0, read_sender, &reader, err);
+	if (ret == 0)
+		ret = walk_rows(j,
+				"SELECT calling, host, received, COUNT(*), MAX(id) FROM instance WHERE id>?1 GROUP BY calling"
+				" ORDER BY MAX(id)",
+				"list the senders", reader.last, 0, read_sender, &reader, err);
 
 	if (ret == 0)
 		*after = reader.last;

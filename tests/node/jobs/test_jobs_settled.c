@@ -245,6 +245,36 @@ TEST(records_are_not_believed, .setup = setup, .teardown = teardown)
 	}
 }
 
+/* A row with a wrong value is none: the events count, and the next start of the manager writes it anew. */
+TEST(wrong_rows_are_not_believed, .setup = setup, .teardown = teardown)
+{
+	static const char *const wrong[] = {"state=state+1",   "study=study+1", "series=0",   "done=done-1",	  "patient=7",
+					    "opened=opened+1", "finished=0",	"warnings=1", "words=words||' '", "mark=mark+1"};
+	struct place *p = *state;
+	struct journal *j = open_journal(p);
+	struct settled_row row;
+	int64_t job = deliver(j, KEY("1", "a"), 1000);
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct jobs jobs = {0};
+		char sql[80];
+
+		record(&jobs, j, 5000);
+		snprintf(sql, sizeof(sql), "UPDATE settled_job SET %s", wrong[i]);
+		execute(p, sql);
+		assert_int_equal(journal_find_settled(j, job, &row, NULL), 0);
+		assert_int_equal(jobs_find(&jobs, job)->state, JOB_DELIVERED);
+		assert_ptr_equal(jobs_next_open(&jobs, 0), jobs_find(&jobs, job));
+		jobs_clear(&jobs);
+		assert_done(jobs_begin(&jobs, j, 5000, NULL), NULL);
+		record(&jobs, j, 5000);
+		assert_int_equal(journal_find_settled(j, job, &row, NULL), 1);
+		assert_true(row.state == JOB_DELIVERED && row.done == 1003);
+		jobs_clear(&jobs);
+	}
+	journal_close(j);
+}
+
 /* An event that comes while a job is recorded leaves it open. */
 TEST(changed_meanwhile, .setup = setup, .teardown = teardown)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The status page's parts that need no process: what a browser may ask for, what is escaped, words, counters. */
+/* The status page's parts that need no process: what a browser may ask for, what is escaped, words. */
 #include "node/jobs/job_hint.h"
 #include "node/jobs/job_report.h"
-#include "node/status/metrics.h"
 #include "node/status/status_request.h"
 #include "node/status/status_text.h"
 #include "tests/test.h"
@@ -279,52 +278,6 @@ TEST(test_words)
 		if (job_hint_retry(&v))
 			assert_int_not_equal(job_next(v.state, EVENT_RETRY), JOB_IMPOSSIBLE);
 	}
-}
-
-static void event(struct metrics *m, struct job_view *v, enum job_event e, double time, const char *detail)
-{
-	struct event_row row = {.time = time, .job = v->id, .event = e, .known = true, .detail = (char *)detail};
-
-	metrics_count(m, v, &row);
-}
-
-TEST(test_counting)
-{
-	static const char one[] = "{\"destination\": \"pacs\", \"sop_instance\": \"1\"}";
-	static const char three[] = "{\"destination\": \"pacs\", \"sop_instances\": [\"1\", \"2\", \"3\"]}";
-	struct job_view v = {.id = 1, .state = JOB_RUNNING, .completed = 100, .started = 103, .attempts = 1};
-	struct metrics m = {0};
-
-	event(&m, &v, EVENT_STARTED, 103, "{}");
-	event(&m, &v, EVENT_RECONSTRUCTED, 104.5, "{}");
-	v.reconstructed = 104.5;
-	v.members.last = 99;
-	event(&m, &v, EVENT_SEND_FAILED, 105, one);
-	event(&m, &v, EVENT_SENT, 106, one);
-	event(&m, &v, EVENT_SENT, 106, three);
-	event(&m, &v, EVENT_SEND_REFUSED, 107, one);
-	event(&m, &v, EVENT_SENT, 106, "no JSON"); /* its job is quarantined by jobs_apply() */
-	v.reconstructed = 2000;
-	event(&m, &v, EVENT_DELIVERED, 1000, "{}"); /* the clock was set back */
-	assert_int_equal(m.events[EVENT_SENT], 3);
-	assert_int_equal(m.wait.count, 1);
-	assert_true(m.wait.sum == 3 && m.reconstruction.sum == 1.5 && m.delivery.sum == 0 && m.all.sum == 901);
-	assert_int_equal(m.wait.bucket[3], 1); /* up to 5 s */
-	assert_int_equal(m.all.bucket[8], 1);
-	assert_int_equal(m.n_destinations, 1);
-	assert_int_equal(m.destinations[0].sent, 4);
-	assert_int_equal(m.destinations[0].refused, 1);
-	assert_int_equal(m.destinations[0].failed, 1);
-	v.attempts = 2; /* it waits once */
-	event(&m, &v, EVENT_STARTED, 110, "{}");
-	assert_int_equal(m.wait.count, 1);
-	for (int i = 0; i < 2 * METRICS_DESTINATIONS; i++) { /* more names than there is room for */
-		char detail[80];
-
-		snprintf(detail, sizeof(detail), "{\"destination\": \"d%d\"}", i);
-		event(&m, &v, EVENT_SENT, 110, detail);
-	}
-	assert_int_equal(m.n_destinations, METRICS_DESTINATIONS);
 }
 
 /* Whatever a worker leaves where its progress belongs is read at once, or not at all. */

