@@ -295,7 +295,7 @@ static int record_some(struct jobs *jobs, struct journal *j, struct job_view *co
 			err);
 	if (ret >= 0 && n > 0)
 		ret = metrics_record(&metrics, j, err);
-	ret = journal_settle_end(j, ret, now, err);
+	ret = journal_settle_end(j, ret < 0 ? ret : n > 0, now, err);
 	for (size_t i = 0; ret == 0 && i < n; i++)
 		some[i]->recorded = recorded[i];
 	return ret;

@@ -172,7 +172,8 @@ struct settled_sums {		       /* numbers of jobs */
 int journal_sum_settled(struct journal *j, double since, struct settled_sums *ret, struct err *err);
 
 /* Record settled jobs in one transaction: begin (1: begun; 0: the journal lacks the tables), the jobs, what they say about
- * destinations, counters, end. ret: negative: nothing is recorded. now: times after it become it, because the clock was ahead. */
+ * destinations, counters, end. ret: positive: jobs were recorded; negative: nothing shall be. now: times after it become it, because the
+ * clock was ahead. */
 int journal_settle_begin(struct journal *j, struct err *err);
 /* 1: recorded; its events until *ret_counted were counted before, those until row->seq count as counted now. 0: it has later events
  * than row->seq, and stays open. */

@@ -337,10 +337,12 @@ int journal_settle_reached(struct journal *j, const struct reached_row *row, str
 
 int journal_settle_end(struct journal *j, int ret, double now, struct err *err)
 {
+	bool recorded = ret > 0;
+
 	if (ret >= 0)
 		ret = journal_execute(j, JOURNAL_SETTLED_CLOCK, "set the times of settled jobs", err,
 				      VALUES(REAL(now), NUMBER(JOB_DELIVERED), NUMBER(JOB_CLEANED)));
-	if (ret >= 0)
+	if (ret >= 0 && recorded)
 		ret = journal_record_totals(j, err);
 	ret = journal_end_transaction(j, ret, err);
 	return ret < 0 ? ret : 0;

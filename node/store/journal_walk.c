@@ -286,7 +286,7 @@ int journal_record_totals(struct journal *j, struct err *err)
 		uint64_t value;
 
 		memcpy(&value, (const char *)&totals + totals_names[i].at, sizeof(value));
-		ret = journal_set_counter(j, totals_names[i].name, (double)value, err);
+		ret = value > 0 ? journal_set_counter(j, totals_names[i].name, (double)value, err) : 0;
 	}
 	return ret < 0 ? ret : journal_execute(j, JOURNAL_COUNT_SENDERS, "count the senders", err, NO_VALUES);
 }
