@@ -317,7 +317,7 @@ static json_t *jobs_json(struct jobs_command *c, uint64_t *ret_earlier, struct e
 			jobs_forget_settled(&c->jobs, SETTLED_LISTED);
 	}
 	if (ret == 0)
-		ret = jobs_whole(&c->jobs, err);
+		ret = jobs_whole(&c->jobs, NULL, err);
 	free(some.list);
 	if (ret == 0)
 		return list;

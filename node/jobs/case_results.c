@@ -89,7 +89,7 @@ static int open_result(struct journal *j, const struct jobs *jobs, const struct 
 		       int64_t *ret_job, struct err *err)
 {
 	char *text = opening ? event_json_dump(opening) : NULL;
-	int ret = text ? jobs_whole(jobs, err) : err && err->code ? -err->code : -ENOMEM;
+	int ret = text ? jobs_whole(jobs, v, err) : err && err->code ? -err->code : -ENOMEM;
 
 	if (text && ret == 0)
 		ret = journal_open_result(j, v->id, v->members.instances, text, now, ret_job, err);

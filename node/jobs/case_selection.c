@@ -155,7 +155,7 @@ static int open_selection(struct journal *j, const struct jobs *jobs, const stru
 	for (size_t i = 0; ids && i < s->n; i++)
 		ids[i] = s->list[i].newer ? s->list[i].newer : s->list[i].member;
 	if (ids && opening && cancel)
-		rc = jobs_whole(jobs, err);
+		rc = jobs_whole(jobs, v, err);
 	if (rc == 0)
 		rc = journal_open_selection(j, v->id, jobs->last_seq, ids, s->n, opening, cancel, now, ret_job, err);
 	else if (rc == -ENOMEM && err && !err->code)

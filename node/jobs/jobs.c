@@ -713,8 +713,8 @@ static int replay_since(struct jobs *jobs, struct journal *j, int64_t job, int64
 {
 	int ret = journal_replay(j, job, after, job ? apply_each : apply_new, jobs, err);
 
-	if (ret < 0 && err && !err->code && jobs->lost.code) /* one that was settled could not be read */
-		*err = jobs->lost;
+	if (ret < 0 && err && !err->code && jobs->n_lost > 0) /* one that was settled could not be read */
+		*err = jobs->lost[jobs->n_lost - 1].why;
 	return ret == -ENOMEM && err && !err->code ? err_set(err, ENOMEM, "no memory for the jobs") : ret;
 }
 
@@ -728,7 +728,7 @@ int jobs_refresh(struct jobs *jobs, struct journal *j, int64_t job, struct err *
 	}
 	if (job == 0) {
 		jobs->journal = j;
-		jobs->lost.code = 0;
+		jobs->n_lost = 0;
 	}
 	return replay_since(jobs, j, job, jobs->last_seq, err);
 }

@@ -142,6 +142,15 @@ struct jobs_reached {
 	double sent;	/* s since the epoch, last time when it got an object; 0: never */
 };
 
+/* A settled job that could not be read, and which others it concerns: those with one of these hashes in their key. */
+#define JOBS_LOST_MAX 8
+struct jobs_lost {
+	int64_t id;		/* 0: not known which */
+	uint64_t study, series; /* 0: none */
+	bool any;		/* it may be of any study and series */
+	struct err why;
+};
+
 struct metrics;
 
 struct jobs {
@@ -158,8 +167,9 @@ struct jobs {
 	int64_t last_seq;
 	/* See jobs_settled.h. */
 	struct journal *journal; /* of the last jobs_refresh() of all jobs, borrowed; NULL: what is not in memory is not found */
-	struct err lost;	 /* why a settled job could not be read since that; code 0: all could */
-	uint64_t forgotten;	 /* number of calls of jobs_forget_settled(), from 1 */
+	struct jobs_lost lost[JOBS_LOST_MAX]; /* that could not be read since that */
+	size_t n_lost;
+	uint64_t forgotten; /* number of calls of jobs_forget_settled(), from 1 */
 	/* Borrowed; NULL: none. What jobs_refresh() of all jobs reads for the first time is counted in it: once each event, before the
 	 * first call in the journal's counters or since. */
 	struct metrics *metrics;

@@ -58,14 +58,31 @@ static bool take_record(struct job_view *v, const struct settled_row *row)
 	return true;
 }
 
-static int read_settled(struct jobs *jobs, int64_t id, struct err *err)
+/* If there is no place for another one, the last may concern every job. */
+static void add_lost(struct jobs *jobs, const struct jobs_lost *one)
 {
+	for (size_t i = 0; i < jobs->n_lost; i++)
+		if (jobs->lost[i].id == one->id && jobs->lost[i].study == one->study && jobs->lost[i].series == one->series)
+			return;
+	if (jobs->n_lost < JOBS_LOST_MAX)
+		jobs->lost[jobs->n_lost++] = *one;
+	else
+		jobs->lost[JOBS_LOST_MAX - 1].any = true;
+}
+
+int jobs_read_one(struct jobs *jobs, int64_t id)
+{
+	struct jobs_lost lost = {.id = id, .any = true};
 	struct settled_row row;
-	int ret = journal_find_settled(jobs->journal, id, &row, err), found = ret;
+	int ret = journal_find_settled(jobs->journal, id, &row, &lost.why), found = ret;
 	struct job_view *v;
 
+	if (found > 0)
+		lost = (struct jobs_lost){.id = id, .study = row.study, .series = row.series};
 	if (ret >= 0)
-		ret = read_job(jobs, jobs->journal, id, INT64_MAX, err);
+		ret = read_job(jobs, jobs->journal, id, INT64_MAX, &lost.why);
+	if (ret < 0)
+		add_lost(jobs, &lost);
 	v = ret < 0 ? NULL : jobs_in_memory(jobs, id);
 	if (!v)
 		return ret;
@@ -91,32 +108,34 @@ int jobs_find_recorded(struct jobs *jobs, struct err *err)
 	return ret < 0 ? ret : 0;
 }
 
-int jobs_read_one(struct jobs *jobs, int64_t id)
-{
-	struct err err = {0};
-	int ret = read_settled(jobs, id, &err);
-
-	if (ret < 0)
-		jobs->lost = err;
-	return ret;
-}
-
 int jobs_read_related(struct jobs *jobs, enum settled_relation relation, uint64_t hash)
 {
+	struct jobs_lost lost = {.study = relation == SETTLED_STUDY ? hash : 0, .series = relation == SETTLED_SERIES ? hash : 0};
 	struct jobs_numbers ids = {0};
-	int ret = journal_each_settled_of(jobs->journal, relation, hash, jobs_numbers_add, &ids, &jobs->lost);
+	int ret = journal_each_settled_of(jobs->journal, relation, hash, jobs_numbers_add, &ids, &lost.why);
 
 	if (ret == -ENOMEM)
-		err_set(&jobs->lost, ENOMEM, "no memory for the jobs");
+		err_set(&lost.why, ENOMEM, "no memory for the jobs");
+	if (ret < 0)
+		add_lost(jobs, &lost);
 	for (size_t i = 0; ret >= 0 && i < ids.n; i++)
 		ret = jobs_in_memory(jobs, ids.list[i]) ? 0 : jobs_read_one(jobs, ids.list[i]);
 	free(ids.list);
 	return ret;
 }
 
-int jobs_whole(const struct jobs *jobs, struct err *err)
+int jobs_whole(const struct jobs *jobs, const struct job_view *v, struct err *err)
 {
-	return jobs->lost.code ? err_set(err, jobs->lost.code, "%s", jobs->lost.msg) : 0;
+	for (size_t i = 0; i < jobs->n_lost; i++) {
+		const struct jobs_lost *lost = &jobs->lost[i];
+
+		if (v && !lost->any && lost->study != v->study_link.hash && lost->series != v->series_link.hash)
+			continue;
+		if (lost->id)
+			return err_set(err, lost->why.code, "case %lld: %s", (long long)lost->id, lost->why.msg);
+		return err_set(err, lost->why.code, "%s", lost->why.msg);
+	}
+	return 0;
 }
 
 /* ---- the start ---- */

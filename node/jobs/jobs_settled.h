@@ -35,8 +35,9 @@ int jobs_in_state(const struct jobs *jobs, enum job_state state, double until, s
 bool jobs_is_recorded_delivered(const struct jobs *jobs, int64_t id);
 /* Return when a job was delivered or cancelled, or first seen so if that is earlier, or cleaned: the clock may have been ahead. */
 double job_view_done(const struct job_view *v);
-/* 0, or the error because of which a job was not found since the last jobs_refresh(). */
-int jobs_whole(const struct jobs *jobs, struct err *err);
+/* 0, or the error because of which a job was not found since the last jobs_refresh() that may be of the study or the series of v;
+ * v NULL: any job. */
+int jobs_whole(const struct jobs *jobs, const struct job_view *v, struct err *err);
 /* The hash of the study of a case without a Study Instance UID. */
 #define JOBS_NO_STUDY 0xcbf29ce484222325u
 /* Read the settled jobs whose patient's ID is that of v, so that they are in `list`. */
@@ -51,7 +52,7 @@ bool job_view_is_settled(const struct job_view *v);
 struct jobs_reached *jobs_get_reached(struct jobs *jobs, const char *destination);
 struct job_view *jobs_in_memory(const struct jobs *jobs, int64_t id); /* NULL: it is not there */
 void jobs_take_from_open(struct jobs *jobs, const struct job_view *v);
-/* Read a job that is not in memory. 1: it is now; 0: there is none; negative: error, also in `lost`. */
+/* Read a job that is not in memory. 1: it is now; 0: there is none; negative: error, in `lost`. */
 int jobs_read_one(struct jobs *jobs, int64_t id);
 /* Read the settled jobs with this hash that are not in memory. */
 int jobs_read_related(struct jobs *jobs, enum settled_relation relation, uint64_t hash);

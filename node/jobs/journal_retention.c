@@ -73,7 +73,7 @@ static int forget_case(struct journal *j, struct jobs *jobs, const struct job_vi
 
 	for (size_t i = 0; ids && i < n; i++)
 		left = left || has_folder(spool, ids[i]);
-	if (ids && !left && jobs_whole(jobs, &err) == 0) {
+	if (ids && !left && jobs_whole(jobs, v, &err) == 0) {
 		ret = journal_delete_case(j, ids, n, &err);
 		for (size_t i = 0; ret == 0 && i < n; i++)
 			jobs_remove(jobs, ids[i]);

@@ -49,6 +49,7 @@ static const struct json_field manager_fields[] = {FIELD(manager_facts, receiver
 						   FIELD(manager_facts, journal_unchecked),
 						   FIELD(manager_facts, journal_replaced),
 						   FIELD(manager_facts, journal_error),
+						   FIELD(manager_facts, case_unread),
 						   FIELD(manager_facts, reload),
 						   FIELD(manager_facts, page),
 						   FIELD(manager_facts, pilots_unheard),

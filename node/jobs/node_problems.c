@@ -173,6 +173,11 @@ static void find_journal(const struct node_facts *f, struct node_problems *all)
 		SET_TEXT(add_problem(all, false, "journal-unchecked",
 				     "Mend the cause, then restart the node: it checks the journal when it starts."),
 			 "The journal was not checked for damage: %s.", m->journal_unchecked);
+	if (m->case_unread[0])
+		SET_TEXT(add_problem(all, false, "case-unreadable",
+				     "Check the spool's disk; if the file is damaged, restore a backup (docs/disk-dies.md)."),
+			 "The rows of a case cannot be read: %s. Cases of the same study or series wait, others go on.",
+			 m->case_unread);
 	if (f->unindexed > 0 && f->unindexed_for > NODE_INDEX_SECONDS)
 		SET_TEXT(add_problem(all, false, "index-late",
 				     "See the log (process-stuck, index-failed) and the machine's load."),

@@ -82,6 +82,7 @@ struct manager_facts {
 	char audit[200];	     /* why audit messages wait in the queue; "": they do not */
 	char journal_damage[200];    /* first finding of the journal's check; "": none */
 	char journal_unchecked[200]; /* why that check did not come to its end; "": it did, or goes on */
+	char case_unread[300];	     /* which settled case cannot be read, and why, so that cases of its exam wait; "": none */
 	bool journal_replaced;	     /* journal.db is not the file that the node opened at its start */
 	char journal_error[300];     /* why the manager cannot open the journal; "": it is open */
 	char reload[300];	     /* why the last reload was refused; "": it was not */

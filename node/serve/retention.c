@@ -139,7 +139,7 @@ static int clean_job(struct journal *j, const struct jobs *jobs, const struct jo
 		     double now, uint64_t *ret_freed)
 {
 	struct err err = {0};
-	int ret = jobs_whole(jobs, &err);
+	int ret = jobs_whole(jobs, v, &err);
 
 	if (ret == 0)
 		ret = clean_files(j, v, jobs->last_seq, spool, why, now, ret_freed, &err);

@@ -25,8 +25,9 @@
 #include "node/store/index_mark.h"
 #include "node/store/spool.h"
 
-#define JOURNAL_WAIT 2.0 /* s until the next attempt to write the journal after a failure */
-#define INDEX_WAIT 1.0	 /* s until the indexer is started again after a failure */
+#define JOURNAL_WAIT 2.0    /* s until the next attempt to write the journal after a failure */
+#define UNREAD_SECONDS 30.0 /* s for which it is said that a case cannot be read, after the last attempt */
+#define INDEX_WAIT 1.0	    /* s until the indexer is started again after a failure */
 #define INDEX_SIGNALS_MAX                                                                                                        \
 	2 /* crashes of the indexer at one instance after which it is left unassigned; one may be for lack of memory */
 #define INDEX_FAILURES_MAX 10	      /* the same number if it could not read the instance for another reason */
@@ -90,6 +91,21 @@ static int refresh_jobs(struct schedule *s, double now)
 	return 0;
 }
 
+/* A case waits, because another one that may be of its exam cannot be read. The others go on. */
+static void note_unread(struct schedule *s, const struct job_view *v, const struct err *err, double now)
+{
+	if (!schedule_unread_case(s)[0])
+		log_event(LOG_CRIT, "case-unreadable", "job=%lld reason=%s", (long long)v->id, log_quote(err->msg));
+	snprintf(s->unread, sizeof(s->unread), "%.299s", err->msg);
+	s->unread_at = s->clock;
+	schedule_wake_on_clock(s, s->clock + JOURNAL_WAIT, now);
+}
+
+const char *schedule_unread_case(const struct schedule *s)
+{
+	return s->unread[0] && s->clock - s->unread_at < UNREAD_SECONDS ? s->unread : "";
+}
+
 /* Append an event if the job has none after `seen`; `complete` with n companions. */
 static bool append_event(struct schedule *s, const struct job_view *v, int64_t seen, enum job_event event, json_t *detail,
 			 const int64_t *companions, size_t n, double now)
@@ -103,10 +119,10 @@ static bool append_event(struct schedule *s, const struct job_view *v, int64_t s
 		return false;
 	}
 	before = s->jobs.last_seq;
-	ret = jobs_whole(&s->jobs, &err); /* what was decided, was decided without a job that could not be read */
+	ret = jobs_whole(&s->jobs, v, &err); /* what was decided, was decided without a job that could not be read */
 	if (ret < 0) {
 		json_decref(detail);
-		journal_error(s, &err, now);
+		note_unread(s, v, &err, now);
 		return false;
 	}
 	ret = n > 0 ? event_append_complete(s->journal, v->id, seen, detail, companions, n, now, &err)

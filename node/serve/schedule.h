@@ -64,9 +64,11 @@ struct schedule {
 	struct schedule_refused refused;
 	struct schedule_queue queues[SCHEDULE_QUEUES_MAX];
 	size_t n_queues;
-	bool stopping;	 /* start no more processes */
-	double clock;	 /* clock_seconds(), set by the caller before each call; deadlines use it, not the wall clock */
-	double next;	 /* latest time of the next step, on the wall clock */
+	bool stopping;	  /* start no more processes */
+	double clock;	  /* clock_seconds(), set by the caller before each call; deadlines use it, not the wall clock */
+	double next;	  /* latest time of the next step, on the wall clock */
+	char unread[300]; /* see schedule_unread_case(); since `unread_at` */
+	double unread_at;
 	double retry_at; /* like all times below on `clock`. Writing the journal failed: do not try before; 0: no failure */
 	double index_not_before;	     /* earliest start of the indexer */
 	int64_t index_stuck;		     /* the instance at which the indexer crashed */
@@ -94,6 +96,8 @@ void schedule_read_workers(struct schedule *s, double now);
 int schedule_count_waiting(struct schedule *s, double now);
 /* Handle the end of a work process. Reads the remaining messages of a worker but does not close its ipc_fd. */
 void schedule_process_ended(struct schedule *s, const struct process *p, int status, double now);
+/* Return which settled case could not be read a short time ago, so that cases of its exam wait, and why; "": none. */
+const char *schedule_unread_case(const struct schedule *s);
 /* Return which pilot was refused a short time ago, and why; "": none. */
 const char *schedule_refused_pilot(const struct schedule *s);
 /* Ask an idle pilot of this ID to end; false: none is idle. */

@@ -124,6 +124,7 @@ static void loop_manager(struct serve *v)
 		cluster_watch_step(&v->fleet, &v->s, now);
 		v->check.facts.cluster = v->fleet.facts;
 		snprintf(v->check.facts.pilot_refused, sizeof(v->check.facts.pilot_refused), "%s", schedule_refused_pilot(&v->s));
+		snprintf(v->check.facts.case_unread, sizeof(v->check.facts.case_unread), "%s", schedule_unread_case(&v->s));
 		checked = self_check_step(&v->check, &v->s, v->journal_path);
 		snprintf(v->check.facts.page, sizeof(v->check.facts.page), "%s", v->status.reason);
 		snprintf(v->check.facts.audit, sizeof(v->check.facts.audit), "%s", audit_delay());

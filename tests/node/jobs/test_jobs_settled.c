@@ -142,7 +142,7 @@ TEST(found_by_study_and_series, .setup = setup, .teardown = teardown)
 		assert_int_equal(jobs.n, 1);
 	}
 	assert_null(jobs_of_study(&jobs, "3|x"));
-	assert_done(jobs_whole(&jobs, NULL), NULL);
+	assert_done(jobs_whole(&jobs, NULL, NULL), NULL);
 	journal_close(j);
 }
 
@@ -395,7 +395,7 @@ TEST(says_what_cannot_be_read, .setup = setup, .teardown = teardown)
 	record(&jobs, j, 5000);
 	execute(p, "ALTER TABLE settled_job RENAME COLUMN done TO broken");
 	assert_null(jobs_find(&jobs, job));
-	assert_true(jobs_whole(&jobs, &err) < 0);
+	assert_true(jobs_whole(&jobs, NULL, &err) < 0);
 	assert_non_null(strstr(err.msg, "done"));
 	err = (struct err){0};
 	assert_true(jobs_in_state(&jobs, JOB_DELIVERED, 6000, &found, &err) < 0);
@@ -407,6 +407,65 @@ TEST(says_what_cannot_be_read, .setup = setup, .teardown = teardown)
 	execute(p, "ALTER TABLE settled_job RENAME COLUMN broken TO done");
 	assert_done(jobs_refresh(&jobs, j, 0, &err), &err);
 	assert_int_equal(jobs_find(&jobs, job)->state, JOB_CLEANED);
-	assert_done(jobs_whole(&jobs, NULL), NULL);
+	assert_done(jobs_whole(&jobs, NULL, NULL), NULL);
+	journal_close(j);
+}
+
+#define PAGE 4096
+
+/* Break the chain of the pages of a long text of x. */
+static void damage_text(const struct place *p)
+{
+	char page[PAGE], text[100];
+	int fd = open(p->path, O_RDWR), n = 0;
+
+	memset(text, 'x', sizeof(text));
+	for (off_t at = 0; pread(fd, page, PAGE, at) == PAGE; at += PAGE)
+		if (!memcmp(page + 4, text, sizeof(text))) { /* the first four bytes: the number of the next page */
+			assert_int_equal(pwrite(fd, "\xff\xff\xff\xff", 4, at), 4);
+			n++;
+		}
+	close(fd);
+	assert_true(n > 1);
+}
+
+/* One that cannot be read concerns those of its study and of its series, and no others. */
+TEST(unreadable_concerns_its_exam, .setup = setup, .teardown = teardown)
+{
+	struct place *p = *state;
+	struct journal *j = open_journal(p);
+	struct jobs jobs = {0};
+	struct err err = {0};
+	char opened[5 * PAGE];
+	int64_t job, same, series, other;
+
+	memset(opened, 'x', sizeof(opened));
+	memcpy(opened, "{\"key\":\"1|a\",\"study\":\"1\",\"pad\":\"", strlen("{\"key\":\"1|a\",\"study\":\"1\",\"pad\":\""));
+	strcpy(opened + sizeof(opened) - 3, "\"}");
+	job = deliver(j, opened, 1000);
+	deliver(j, KEY("3", "c"), 1000);
+	record(&jobs, j, 5000);
+	jobs_clear(&jobs);
+	journal_close(j);
+	damage_text(p);
+	j = open_journal(p);
+	assert_done(journal_open_job(j, KEY("1", "b"), 6000, &same, NULL), NULL);
+	assert_done(journal_open_job(j, KEY("2", "a"), 6000, &series, NULL), NULL);
+	assert_done(journal_open_job(j, KEY("3", "c"), 6000, &other, NULL), NULL);
+	assert_done(jobs_refresh(&jobs, j, 0, &err), &err);
+	for (int64_t id = same; id <= other; id++) {
+		const struct job_view *v = jobs_find(&jobs, id);
+
+		(void)jobs_of_study(&jobs, v->key);
+		(void)jobs_of_series(&jobs, v->key);
+	}
+	assert_null(jobs_find(&jobs, job));
+	assert_true(jobs_whole(&jobs, jobs_find(&jobs, same), &err) < 0);
+	assert_non_null(strstr(err.msg, "case 1: "));
+	assert_true(jobs_whole(&jobs, jobs_find(&jobs, series), NULL) < 0);
+	assert_done(jobs_whole(&jobs, jobs_find(&jobs, other), NULL), NULL);
+	assert_true(jobs_whole(&jobs, NULL, NULL) < 0);
+	assert_int_equal(jobs_before_in_study(jobs_of_study(&jobs, "3|c"))->state, JOB_DELIVERED);
+	jobs_clear(&jobs);
 	journal_close(j);
 }

@@ -134,6 +134,10 @@ TEST(test_journal)
 	expect_one(false, "journal-unchecked",
 		   "was not checked for damage: the process that checks the journal died with signal 9");
 	working(&facts);
+	snprintf(facts.from_manager.case_unread, sizeof(facts.from_manager.case_unread),
+		 "case 17: database disk image is malformed");
+	expect_one(false, "case-unreadable", "cannot be read: case 17: database");
+	working(&facts);
 	facts.unindexed = 2;
 	facts.unindexed_for = NODE_INDEX_SECONDS - 1;
 	expect_none();

@@ -5,6 +5,7 @@
 
 #include "node/jobs/case_results.h"
 #include "node/jobs/patients.h"
+#include "node/serve/schedule_internal.h"
 
 #define COMPLETE_WITH(further)                                                                                                   \
 	"{\"why\":\"1 of 1\",\"protocol\":\"dbt-osem\",\"destinations\":[\"pacs\"],\"further\":[" further "]}"
@@ -215,9 +216,19 @@ TEST(redo_needs_images_and_a_protocol, .setup = setup, .teardown = teardown)
 	detail = case_results_complete(t->s.journal, t->config, &recorded, &err);
 	assert_non_null(detail);
 	json_decref(detail);
-	t->s.jobs.lost = (struct err){.code = EIO, .msg = "x"}; /* a job of the case, maybe with that number, cannot be read */
+	/* A job of the case, maybe with that number, cannot be read: nothing is decided about it, and it is said. */
+	v = jobs_find(&t->s.jobs, made);
+	t->s.jobs.n_lost = 1;
+	t->s.jobs.lost[0] = (struct jobs_lost){.id = 9, .study = v->study_link.hash, .why = {.code = EIO, .msg = "x"}};
 	assert_int_equal(redo_open(t->s.journal, &t->s.jobs, t->config, jobs_find(&t->s.jobs, job), &again, NOW, &made, &err),
 			 -EIO);
+	assert_string_equal(schedule_unread_case(&t->s), "");
+	assert_false(schedule_append_event(&t->s, v, EVENT_PRIORITY, json_pack("{s:i}", "priority", 1), NOW));
+	assert_string_equal(schedule_unread_case(&t->s), "case 9: x");
+	t->s.jobs.lost[0].study++; /* of another exam */
+	assert_true(schedule_append_event(&t->s, v, EVENT_PRIORITY, json_pack("{s:i}", "priority", 1), NOW));
+	t->s.clock += 60;
+	assert_string_equal(schedule_unread_case(&t->s), "");
 	/* The images were removed after the person had looked. */
 	append(t, job, EVENT_CLEANED, "{}");
 	redo(t, job, NULL, NULL, -ESTALE);
