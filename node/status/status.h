@@ -37,7 +37,7 @@
 struct status_sender {		    /* AE title of a peer that has sent objects */
 	char calling[17], host[64]; /* host: of the newest object */
 	double last;		    /* arrival of the newest object, s since the epoch */
-	uint64_t objects;	    /* that are in the journal */
+	uint64_t objects;	    /* that it ever sent, since the node counts them */
 };
 
 struct status_list {

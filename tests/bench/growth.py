@@ -194,6 +194,9 @@ def run(axis, size, build, folder):
     try:
         if axis == "cases":
             b.year(size)
+            b.node.start()  # its first step records them as settled, as those of a year are
+            b.h.wait_for("the page is there", lambda: b.get("/health"), 600)
+            b.stop()
         elif axis in ("open", "destinations"):
             b.year(size if axis == "open" else 200, **({"open": size} if axis == "open" else {"destinations": size}))
         b.start()
