@@ -244,7 +244,8 @@ int journal_each_settled(struct journal *j, enum settled_order order, int (*each
 			 void *ctx, struct err *err)
 {
 	static const char *const what[] = {
-		[SETTLED_BY_STUDY] = "SELECT job, 0, 0, study FROM settled_job WHERE version=?1 ORDER BY study",
+		[SETTLED_BY_STUDY] =
+			"SELECT job, 0, 0, study, 0, 0, 0, 0, 0, 0, NULL FROM settled_job WHERE version=?1 ORDER BY study",
 		[SETTLED_BY_JOB] = SETTLED_ROWS "version=?1 ORDER BY job DESC",
 		[SETTLED_BY_END] = SETTLED_ROWS "version=?1 ORDER BY finished DESC",
 		[SETTLED_WITH_WARNINGS] = SETTLED_ROWS "warnings>0 AND version=?1 ORDER BY finished DESC",
