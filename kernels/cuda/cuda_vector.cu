@@ -23,6 +23,35 @@ template <class F> static int launch_each(const struct buf *b, const char *what,
 	return cuda_check(cudaGetLastError(), b->dev, what, err);
 }
 
+#define MAP_VALUES 4 /* of a thread: so many loads are on the way that memory is busy */
+
+template <class F> static __global__ void __launch_bounds__(CUDA_THREADS) map_kernel(size_t n, float *to, F f)
+{
+	const size_t first = (size_t)blockIdx.x * MAP_VALUES * CUDA_THREADS + threadIdx.x;
+	float value[MAP_VALUES];
+
+#pragma unroll
+	for (int k = 0; k < MAP_VALUES; k++)
+		if (first + k * CUDA_THREADS < n)
+			value[k] = f(first + k * CUDA_THREADS);
+#pragma unroll
+	for (int k = 0; k < MAP_VALUES; k++)
+		if (first + k * CUDA_THREADS < n)
+			to[first + k * CUDA_THREADS] = value[k];
+}
+
+/* ret[i] = f(i), where f may read element i of ret, but no other one. */
+template <class F> static int launch_map(const struct buf *ret, const char *what, struct err *err, F f)
+{
+	const size_t blocks = (ret->n + MAP_VALUES * CUDA_THREADS - 1) / (MAP_VALUES * CUDA_THREADS);
+	int r = cuda_check(cudaSetDevice(ret->dev->index), ret->dev, what, err);
+
+	if (r < 0 || ret->n == 0)
+		return r;
+	map_kernel<<<(unsigned)blocks, CUDA_THREADS, 0, cuda_state(ret->dev)->stream>>>(ret->n, ret->mem, f);
+	return cuda_check(cudaGetLastError(), ret->dev, what, err);
+}
+
 template <class F> static __global__ void reduce_kernel(size_t n, double *partial, F f)
 {
 	__shared__ double sum[CUDA_THREADS];
@@ -64,9 +93,7 @@ template <class F> static int reduce_vector(const struct buf *b, const char *wha
 
 int cuda_fill(struct buf *x, float value, struct err *err)
 {
-	float *a = x->mem;
-
-	return launch_each(x, "fill", err, [=] __device__(size_t i) { a[i] = value; });
+	return launch_map(x, "fill", err, [=] __device__(size_t) { return value; });
 }
 
 int cuda_copy(const struct buf *x, struct buf *ret, struct err *err)
@@ -94,38 +121,35 @@ int cuda_permute(struct device *dev, const struct strides *s, const float *from,
 int cuda_multiply(const struct buf *x, const struct buf *y, struct buf *ret, struct err *err)
 {
 	const float *a = x->mem, *b = y->mem;
-	float *c = ret->mem;
 
 	if (buf_same_size("multiply", x, y, err) < 0 || buf_same_size("multiply", x, ret, err) < 0)
 		return -EINVAL;
-	return launch_each(x, "multiply", err, [=] __device__(size_t i) { c[i] = a[i] * b[i]; });
+	return launch_map(ret, "multiply", err, [=] __device__(size_t i) { return a[i] * b[i]; });
 }
 
 int cuda_axpy(float s, const struct buf *x, struct buf *y, struct err *err)
 {
-	const float *a = x->mem;
-	float *b = y->mem;
+	const float *a = x->mem, *b = y->mem;
 
 	if (buf_same_size("axpy", x, y, err) < 0)
 		return -EINVAL;
-	return launch_each(x, "axpy", err, [=] __device__(size_t i) { b[i] += s * a[i]; });
+	return launch_map(y, "axpy", err, [=] __device__(size_t i) { return b[i] + s * a[i]; });
 }
 
 int cuda_threshold(struct buf *x, float at, float value, struct err *err)
 {
-	float *a = x->mem;
+	const float *a = x->mem;
 
-	return launch_each(x, "threshold", err, [=] __device__(size_t i) { a[i] = a[i] > at ? value : 0.0f; });
+	return launch_map(x, "threshold", err, [=] __device__(size_t i) { return a[i] > at ? value : 0.0f; });
 }
 
 int cuda_shape(const struct buf *columns, float away, float least, struct buf *x, struct err *err)
 {
-	const float *a = columns->mem;
-	float *b = x->mem;
+	const float *a = columns->mem, *b = x->mem;
 
 	if (buf_same_size("shape", columns, x, err) < 0)
 		return -EINVAL;
-	return launch_each(x, "shape", err, [=] __device__(size_t i) { b[i] *= shape_weight(a[i], away, least); });
+	return launch_map(x, "shape", err, [=] __device__(size_t i) { return b[i] * shape_weight(a[i], away, least); });
 }
 
 int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct buf *p, const struct buf *row,
@@ -134,27 +158,25 @@ int cuda_rule_bins(const struct rule *rule, const struct buf *y, const struct bu
 	const float *data = y->mem, *line = p->mem, *length = row ? row->mem : NULL, *m = mult ? mult->mem : NULL,
 		    *b = add ? add->mem : NULL;
 	const struct rule r = *rule;
-	float *q = ret_q->mem;
 
 	if (y->n != ret_q->n || p->n != ret_q->n || (row && row->n != ret_q->n) || (mult && mult->n != ret_q->n) ||
 	    (add && add->n != ret_q->n) || (rule_needs_length(r.kind) && !row))
 		return err_set(err, EINVAL,
 			       "%s: rule_bins: vectors do not have the length of %zu bins, or the row lengths are missing",
 			       y->dev->name, ret_q->n);
-	return launch_each(ret_q, "rule_bins", err, [=] __device__(size_t i) {
-		q[i] = rule_data_bin(&r, data[i], line[i], length ? length[i] : 0, m ? m[i] : 1, b ? b[i] : 0);
+	return launch_map(ret_q, "rule_bins", err, [=] __device__(size_t i) {
+		return rule_data_bin(&r, data[i], line[i], length ? length[i] : 0, m ? m[i] : 1, b ? b[i] : 0);
 	});
 }
 
 int cuda_rule_voxels(const struct rule *rule, const struct buf *num, const struct buf *den, struct buf *x, struct err *err)
 {
-	const float *p = num->mem, *q = den->mem;
+	const float *p = num->mem, *q = den->mem, *a = x->mem;
 	const struct rule r = *rule;
-	float *a = x->mem;
 
 	if (buf_same_size("rule_voxels", num, x, err) < 0 || buf_same_size("rule_voxels", den, x, err) < 0)
 		return -EINVAL;
-	return launch_each(x, "rule_voxels", err, [=] __device__(size_t i) { a[i] = rule_voxel(&r, a[i], p[i], q[i]); });
+	return launch_map(x, "rule_voxels", err, [=] __device__(size_t i) { return rule_voxel(&r, a[i], p[i], q[i]); });
 }
 
 int cuda_sum(const struct buf *x, double *ret, struct err *err)
