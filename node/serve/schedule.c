@@ -37,6 +37,7 @@
 #define RECORD_EVERY 60.0	      /* s between two records of settled jobs: a start reads those that are not recorded */
 #define SPACE_EVERY 30.0	      /* s between two runs of retention by space */
 #define JOURNAL_RESERVE (16ull << 20) /* see journal_reserve() */
+#define STEP_LONGEST 60		      /* s */
 
 void schedule_wake_at(struct schedule *s, double when)
 {
@@ -51,7 +52,7 @@ void schedule_wake_on_clock(struct schedule *s, double deadline, double now)
 
 bool schedule_is_before(struct schedule *s, double until, double longest, double now)
 {
-	if (until <= now || until - now > longest)
+	if (until <= now || until - now > longest + STEP_LONGEST)
 		return false;
 	schedule_wake_at(s, until);
 	return true;

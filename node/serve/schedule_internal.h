@@ -27,7 +27,8 @@ json_t *schedule_reason(const char *reason); /* {"reason": ...} */
 void schedule_wake_at(struct schedule *s, double when);
 void schedule_wake_on_clock(struct schedule *s, double deadline, double now); /* the same for a deadline on s->clock */
 /* Return true while the time `until` is in the future. A time more than `longest` seconds ahead is ignored: it was written before
- * the clock was set back. */
+ * the clock was set back. Another process may have written it after `now`, the beginning of this step, which is why STEP_LONGEST more
+ * are allowed. */
 bool schedule_is_before(struct schedule *s, double until, double longest, double now);
 
 /* schedule_route.c: append the `complete` event of a case whose images have all arrived, or hold it for lack of a route. why: the

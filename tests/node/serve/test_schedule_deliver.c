@@ -108,6 +108,7 @@ TEST(commitment_is_awaited, .setup = setup, .teardown = teardown)
 	assert_false(retention_may_clean(&t->s.jobs, v, &(struct retention_rule){1, 1}, NOW + 1e9));
 	append(t, job, EVENT_COMMIT_REQUESTED, ASKED);
 	append(t, job, EVENT_COMMIT_ACCEPTED, TAKEN);
+	assert_int_equal(step(t, job, NOW - 1)->state, JOB_STORED); /* the peer accepted after this step had begun */
 	assert_int_equal(step(t, job, NOW + 40)->state, JOB_STORED);
 	assert_true(t->s.next == NOW + 50);
 	append(t, job, EVENT_COMMITTED, "{\"destination\":\"pacs\",\"transaction\":\"2.25.1\",\"sop_instances\":[\"1.5\"]}");
