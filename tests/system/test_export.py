@@ -112,12 +112,12 @@ def what_is_refused(folder, paths, exam):
     nii = os.path.join(folder, "none.nii")
     for args, code, words in (
             (("-o", nii, *paths[1:]), 4, "incomplete"),
-            (("-o", nii, exam), 4, "no PET, CT or tomosynthesis image"),
+            (("-o", nii, exam), 4, "no tomosynthesis, PET or CT image"),
             (("-o", os.path.join(folder, "none.hs"), *paths), 4, "no sinogram object"),
             (("-o", os.path.join(folder, "none.tif"), *paths), 2, "must end in"),
             (tuple(paths), 2, "-o FILE is missing"),
             (("-o", nii), 2, "PATH... is missing"),
-            (("-o", os.path.join(folder, "none", "there.nii"), exam), 4, "no PET, CT or tomosynthesis image"),
+            (("-o", os.path.join(folder, "none", "there.nii"), exam), 4, "no tomosynthesis, PET or CT image"),
             (("-o", os.path.join(folder, "none", "there.nii"), *paths[1:]), 4, "incomplete"),
             (("-o", os.path.join(paths[0], "there.nii"), *paths), 1, "is not a folder"),
             (("-o", nii, os.path.join(folder, "nowhere")), 8, "nowhere")):

@@ -97,7 +97,7 @@ def test_the_ways_in(folder):
     volumes = {}
     for path, said, unit, found in ways:
         name = os.path.basename(path)
-        case, volumes[name], images = with_maps(folder, "out-" + name, [bare], path + said)
+        case, volumes[name], images = with_maps(folder, "out-" + name.replace(".", "-"), [bare], path + said)
         compare(name, volumes[name], expected)
         check(case["corrections"]["attenuation"]["maps"] == [{
             "name": name,
@@ -216,7 +216,7 @@ def test_units_that_are_wrong(folder):
             path = interfile_map(os.path.join(folder, name + ".hv"), keys["unit"], scale)
         else:
             path = write_nifti(os.path.join(folder, name + ".nii"), scale * values, matrix)
-        return with_maps(folder, "out-" + name, [bare], path + said, ok=(4, ))[0]
+        return with_maps(folder, "out-" + name.replace(".", "-"), [bare], path + said, ok=(4, ))[0]
 
     for name, text, why in (("mm", reason("mm", 10, ",unit=1/mm"),
                              "stated as 1/mm, but its values, up to 0.15, have water in 1/cm"),
