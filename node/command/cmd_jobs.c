@@ -512,10 +512,15 @@ static void name_user(char *ret_name, size_t size)
 static int retry_job(struct jobs_command *c, const struct job_view *v)
 {
 	const char *refusal = c->as_is ? job_view_as_is_obstacle(v) : NULL;
+	const struct job_view *newer = case_replaced_by(&c->jobs, v);
 	struct err err = {0};
 	json_t *detail = NULL;
 	char user[100];
 
+	if (newer)
+		return options_fail(&c->o, CODE_INPUT,
+				    "job %lld was cancelled, and its images were sent again: job %lld counts instead of it",
+				    (long long)c->id, (long long)newer->id);
 	if (!refusal && c->same_patient)
 		refusal = patients_no_statement(v);
 	if (refusal)

@@ -224,12 +224,14 @@ bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, cons
 	return newer && newer->id >= older->id;
 }
 
-bool case_is_replaced(const struct jobs *jobs, const struct job_view *v)
+const struct job_view *case_replaced_by(const struct jobs *jobs, const struct job_view *v)
 {
+	const struct job_view *found = NULL; /* the first one: the later ones are further results */
+
 	for (const struct job_view *o = is_given_up(v) ? jobs_of_study(jobs, v->key) : NULL; o; o = jobs_before_in_study(o))
 		if (o->id > v->id && !is_given_up(o) && !strcmp(o->key, v->key) && case_newer_corrects(jobs, o, v))
-			return true;
-	return false;
+			found = o;
+	return found;
 }
 
 /* ---- sweeps ---- */

@@ -44,7 +44,7 @@ int case_sweep_open(struct journal *j, const struct jobs *jobs, const struct job
 /* Do the objects of one of two jobs count instead of those of the other? A person said so and it was opened in place of that; or
  * that was cancelled, never had a result, and each of its images was sent again for this one. */
 bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, const struct job_view *b);
-/* Is a job cancelled, and another one, which is not, has objects that count instead of its own? */
-bool case_is_replaced(const struct jobs *jobs, const struct job_view *v);
+/* Return the job, not cancelled, whose objects count instead of those of a cancelled one, which is then not retried; NULL: none. */
+const struct job_view *case_replaced_by(const struct jobs *jobs, const struct job_view *v);
 
 #endif

@@ -91,7 +91,7 @@ static const struct job_view *older_conflict(const struct jobs *jobs, const stru
 
 	return (!found || other->id < found->id) && is_comparable(v, other) &&
 			       patient_sets_conflict(&v->patients, &other->patients, &conflict) &&
-			       !case_newer_corrects(jobs, v, other) && !case_is_replaced(jobs, other)
+			       !case_newer_corrects(jobs, v, other) && !case_replaced_by(jobs, other)
 		       ? other
 		       : found;
 }

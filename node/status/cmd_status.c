@@ -374,6 +374,10 @@ static void perform_action(struct reporter *r, const struct status_request *q, s
 						       : "The case is no longer held because of its patients.");
 		return;
 	}
+	if (q->page == STATUS_RETRY && case_replaced_by(&r->status.jobs, v)) {
+		reply_sentence(a, &r->status, 409, "Nothing was done", "Its images were sent again: another case counts.");
+		return;
+	}
 	ret = append_action(r, q, v, &job, &err);
 	r->updated = 0;
 	if (ret == 0)

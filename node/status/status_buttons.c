@@ -160,7 +160,7 @@ void status_page_buttons(struct html *h, const struct status *s, const struct jo
 		{STATUS_SAME, "same-patient", job_hint_same_patient(v)},
 		{STATUS_SWEEP, "sweep", sweeps->n > 0 ? "" : NULL},
 		{STATUS_NEWER, "newer", newer ? "Use the newer images" : NULL},
-		{STATUS_RETRY, "retry", divided ? NULL : job_hint_retry(v)},
+		{STATUS_RETRY, "retry", divided || case_replaced_by(&s->jobs, v) ? NULL : job_hint_retry(v)},
 		{STATUS_CANCEL, "cancel", job_hint_cancel(v)},
 	};
 	bool any = false;

@@ -303,18 +303,11 @@ static void log_lines(struct html *h, const struct status *s, int64_t job, const
 	html_put(h, "</details></section>\n");
 }
 
-static void put_case_link(struct html *h, const struct status *s, int64_t job)
-{
-	html_printf(h, "<a href=\"/jobs/%lld\">", (long long)job);
-	html_printf(h, say(s->language, "case %lld"), (long long)job);
-	html_put(h, "</a>");
-}
-
 /* A sentence about another case, with the link to it behind it. */
 static void put_other_case(struct html *h, const struct status *s, const char *sentence, int64_t job)
 {
 	html_printf(h, "<p class=\"quiet\">%s ", say(s->language, sentence));
-	put_case_link(h, s, job);
+	status_page_case_link(h, s, job);
 	html_put(h, ".</p>");
 }
 
@@ -330,7 +323,7 @@ static void put_further(struct html *h, const struct status *s, const struct job
 			html_put(h, ", ");
 		else
 			html_printf(h, "<p class=\"quiet\">%s ", say(s->language, "Further results:"));
-		put_case_link(h, s, json_get_integer(one, "id"));
+		status_page_case_link(h, s, json_get_integer(one, "id"));
 		html_printf(h, " (%s)", json_get_text(one, "protocol_text"));
 	}
 	html_put(h, i ? ".</p>" : "");

@@ -46,6 +46,7 @@ void status_page_viewer(struct html *h, const struct status *s, const struct job
 void status_page_warnings(struct html *h, const struct status *s, const struct job_view *v, bool folded);
 /* Write which case a control is of, for those who do not see where it is; the control's visible text is before it. */
 void status_page_hidden_case(struct html *h, const struct status *s, const struct job_view *v);
+void status_page_case_link(struct html *h, const struct status *s, int64_t job); /* "case 7" */
 /* Write its buttons that the person may use (status_buttons.c). */
 void status_page_buttons(struct html *h, const struct status *s, const struct job_view *v, const struct exposures *sweeps,
 			 const char *token);

@@ -304,6 +304,13 @@ void status_page_name_images(const struct status *s, const struct job_view *v, c
 	free(c.numbers);
 }
 
+void status_page_case_link(struct html *h, const struct status *s, int64_t job)
+{
+	html_printf(h, "<a href=\"/jobs/%lld\">", (long long)job);
+	html_printf(h, say(s->language, "case %lld"), (long long)job);
+	html_put(h, "</a>");
+}
+
 /* Which sweep was chosen, and the result of which case counts, or is not there. */
 static void put_sweep_chosen(struct html *h, const struct status *s, const struct job_view *v, const struct job_view *chosen)
 {
@@ -320,9 +327,9 @@ static void put_sweep_chosen(struct html *h, const struct status *s, const struc
 			    made ? say(s->language, "Sweep %d was chosen: the result that counts is that of")
 				 : say(s->language, "Sweep %d was chosen. No result counts so far:"),
 			    chosen->sweep);
-		html_printf(h, " <a href=\"/jobs/%lld\">", (long long)chosen->id);
-		html_printf(h, say(s->language, "case %lld"), (long long)chosen->id);
-		html_put(h, "</a>.");
+		html_put(h, " ");
+		status_page_case_link(h, s, chosen->id);
+		html_put(h, ".");
 	}
 	html_put(h, "</p>");
 }
@@ -332,6 +339,7 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 {
 	bool chooses = sweeps->n > 0 && v->state != JOB_CANCELLED;
 	const struct job_view *chosen = case_sweep_chosen(&s->jobs, v);
+	const struct job_view *newer = chosen ? NULL : case_replaced_by(&s->jobs, v);
 	const char *hint = job_hint(v, sweeps->n);
 	const char *word;
 	char sentence[1200] = "";
@@ -339,6 +347,11 @@ void status_page_state(struct html *h, const struct status *s, const struct job_
 
 	if (chosen)
 		put_sweep_chosen(h, s, v, chosen);
+	if (newer) {
+		html_printf(h, "<p class=\"sentence\">%s ", say(s->language, "Its images were sent again. What counts is"));
+		status_page_case_link(h, s, newer->id);
+		html_put(h, ".</p>");
+	}
 	if (chooses)
 		snprintf(sentence, sizeof(sentence),
 			 say(s->language, "The images are of %d sweeps: the exam was repeated, or other images are among them."),

@@ -97,6 +97,8 @@ def test_the_button(folder, things):
     page_tools.press(n, f"/jobs/{job}", "Use the newer images", "newer")
     n.wait_states("cancelled", "delivered", "delivered")  # the word of a person is for further results, too
     check("requested on the status page by its user" in n.events(job, "cancel")[0]["reason"], n.events(job, "cancel"))
+    shown = wait_for("which case counts", lambda: (lambda p: p if "What counts is <a" in p else None)(page_tools.page(n, f"/jobs/{job}")))
+    check("Resume the case" not in shown, "two patients would be in one study")
 
 
 def test_after_cancel_of_two_patients_all_images_must_come_again(folder, things):
@@ -114,9 +116,7 @@ def test_after_cancel_of_two_patients_all_images_must_come_again(folder, things)
     n.command("redo", str(second))
     n.wait_jobs("again", lambda jobs: [j["state"] for j in jobs] == ["cancelled", "delivered", "delivered", "delivered"])
     check({pydicom.dcmread(f, stop_before_pixels=True).PatientID for f in pacs.files()} == {"TOMONODE-PHANTOM"}, "one patient")
-    # The cancelled one is not forgotten: taken back it is held.
-    n.command("retry", str(first))
-    n.wait_state(0, "held", "Patient ID")
+    check(f"job {second} counts" in n.command("retry", str(first), code=4).stderr, "two patients would be in one study")
 
 
 def test_two_patients_in_two_views(folder, things):
