@@ -133,7 +133,6 @@ static char *make_opening(struct journal *j, const struct job_view *v, const cha
 {
 	json_t *detail = case_results_opening(j, v->id, NULL);
 
-	json_object_del(detail, "again"); /* not each of its images was sent again */
 	json_object_update(detail, more);
 	json_decref(more);
 	json_object_update_new(detail, json_pack("{s:i, s:I, s:i, s:o}", "revision", v->revision + 1, "revision_of",

@@ -119,6 +119,19 @@ def test_after_cancel_of_two_patients_all_images_must_come_again(folder, things)
     check(f"job {second} counts" in n.command("retry", str(first), code=4).stderr, "two patients would be in one study")
 
 
+def test_what_was_sent_again_after_cancel_is_repaired(folder, things):
+    """It remains sent again when an image of it that cannot be read is replaced."""
+    n, pacs, files = begin(folder, things)
+    h.send(n.port, edited_all(files, os.path.join(folder, "other"), lambda d: setattr(d, "PatientID", "OTHER"))[:-1])
+    n.command("cancel", str(n.wait_state(0, "held")["id"]))
+    broken = edited_all(files[:1], os.path.join(folder, "bad"), lambda d: setattr(d, "PixelData", d.PixelData[:len(d.PixelData) // 2]))
+    h.send(n.port, broken + files[1:])
+    n.wait_state(1, "held", "PixelData has")
+    h.send(n.port, files[:1])
+    n.wait_states("cancelled", "cancelled", "delivered")
+    check(pydicom.dcmread(pacs.files()[0], stop_before_pixels=True).PatientID == "TOMONODE-PHANTOM", "its patient")
+
+
 def test_two_patients_in_two_views(folder, things):
     """Each corrected view waits until the other one is corrected, too, and then continues by itself."""
     n, pacs, files = begin(folder, things)
