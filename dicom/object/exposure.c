@@ -286,20 +286,14 @@ bool exposure_has(const struct exposures *of, int group, const struct exposure_f
 }
 
 /* Write "YYYY-MM-DD HH:MM:SS", or what a moment has of it. */
-static void write_moment(const char *text, char ret[EXPOSURE_MOMENT_SIZE])
+static void write_moment(const struct exposure_attribute *a, const char *text, char ret[EXPOSURE_MOMENT_SIZE])
 {
-	bool dated = exposure_has_date(text);
-	const char *time = dated ? text + EXPOSURE_DATE : text;
-	char digits[7] = "", day[12] = "";
-	size_t n = 0;
+	unsigned time = (unsigned)exposure_number(a, text, false);
+	int n = exposure_has_date(text) ? snprintf(ret, EXPOSURE_MOMENT_SIZE, "%.4s-%.2s-%.2s ", text, text + 4, text + 6) : 0;
 
-	for (; n < 6 && (*time == ':' || (*time >= '0' && *time <= '9')); time++)
-		if (*time != ':')
-			digits[n++] = *time;
-	if (dated)
-		snprintf(day, sizeof(day), "%.4s-%.2s-%.2s ", text, text + 4, text + 6);
-	snprintf(ret, EXPOSURE_MOMENT_SIZE, "%s%.2s:%.2s%s%s", day, digits, digits + 2, n == 6 ? ":" : "",
-		 n == 6 ? digits + 4 : "");
+	n += snprintf(ret + n, (size_t)(EXPOSURE_MOMENT_SIZE - n), "%02u:%02u", time / 3600 % 24, time / 60 % 60);
+	if (exposure_has_seconds(text))
+		snprintf(ret + n, (size_t)(EXPOSURE_MOMENT_SIZE - n), ":%02u", time % 60);
 }
 
 int exposures_date(struct exposures *e, const struct exposure_facts *images, size_t n, struct err *err)
@@ -320,7 +314,7 @@ int exposures_date(struct exposures *e, const struct exposure_facts *images, siz
 				    (first == n || seconds[i] < seconds[first]))
 					first = i;
 			if (first < n && !e->list[g].moment[0])
-				write_moment(images[first].value[k], e->list[g].moment);
+				write_moment(&exposure_attributes[k], images[first].value[k], e->list[g].moment);
 		}
 	}
 	free(seconds);

@@ -204,11 +204,22 @@ static bool is_given_up(const struct job_view *v)
 	return v->state == JOB_CANCELLED || (v->state == JOB_CLEANED && v->never_delivered);
 }
 
+/* The job that received the images of a job: of a sweep, and of its further results, the one that has all sweeps; 0: not known. */
+static int64_t receiver_of(const struct jobs *jobs, const struct job_view *v)
+{
+	const struct job_view *first = v->other.of > 0 ? jobs_find(jobs, v->other.of) : v;
+
+	return !first ? 0 : first->sweep > 0 ? first->revision_of : first->id;
+}
+
 /* Was each image of a case that a person cancelled before it had a result sent again for this one? */
 static bool was_sent_again(const struct jobs *jobs, const struct job_view *older, const struct job_view *newer)
 {
-	return newer->again && is_given_up(older) && older->reconstructed <= 0 && !strcmp(older->key, newer->key) &&
-	       jobs->journal && journal_is_sent_again(jobs->journal, older->id, newer->id, NULL) == 1;
+	int64_t job = newer->again && is_given_up(older) && older->reconstructed <= 0 && !strcmp(older->key, newer->key)
+			      ? receiver_of(jobs, newer)
+			      : 0;
+
+	return job > older->id && jobs->journal && journal_is_sent_again(jobs->journal, older->id, job, NULL) == 1;
 }
 
 bool case_newer_corrects(const struct jobs *jobs, const struct job_view *a, const struct job_view *b)

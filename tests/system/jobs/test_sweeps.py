@@ -9,7 +9,7 @@ import pydicom
 
 from tools import node_harness as h
 from tools import page_tools
-from tools.edits import edited
+from tools.edits import edited, edited_all
 from tools.node_harness import check, wait_for
 
 h.need(h.TOMONODE, "storescu", "storescp")
@@ -117,6 +117,21 @@ def test_a_retake_after_the_result(folder, things):
     two = n.wait_states("delivered", "cancelled", "delivered")[2]["id"]
     said = f'Sweep 2 was chosen: the result that counts is that of <a href="/jobs/{two}">'
     wait_for(said, lambda: said in page_tools.page(n, f"/jobs/{one}"))
+
+
+def test_sweeps_of_a_corrected_exam(folder, things):
+    """Sent again whole under another patient after `cancel`: the cancelled case holds no sweep of it, and no further result."""
+    n, pacs, first, second = begin(folder, things)
+    other = [edited_all(files, os.path.join(folder, f"other{i}"), lambda d: setattr(d, "PatientID", "OTHER"))
+             for i, files in enumerate((first, second))]
+    h.send(n.port, other[1][:5] + other[0] + other[1][5:])
+    n.command("cancel", str(n.wait_state(0, "held", "more than one acquisition")["id"]))
+    h.send(n.port, second[:5] + first + second[5:])
+    n.command("retry", "--sweep", "1", str(n.wait_state(1, "held", "more than one acquisition")["id"]))
+    n.wait_states("cancelled", "cancelled", "delivered")
+    n.command("redo", str(n.jobs()[2]["id"]))
+    n.wait_states("cancelled", "cancelled", "delivered", "delivered")
+    check({pydicom.dcmread(f, stop_before_pixels=True).PatientID for f in pacs.files()} == {"TOMONODE-PHANTOM"}, "one patient")
 
 
 def test_a_mammogram_among_projections(folder, things):
