@@ -10,6 +10,8 @@ void assemble_add(struct assemble *a, long expected, long frames, double receive
 		a->first = received;
 	if (a->instances == 0 || received > a->last)
 		a->last = received;
+	if (a->instances == 0 || received > a->recorded)
+		a->recorded = received;
 	a->instances++;
 	a->frames += frames > 0 ? frames : 1;
 	if (expected > 0 && a->expected == 0)

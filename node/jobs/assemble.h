@@ -22,6 +22,7 @@ struct assemble {
 	long other;	    /* a number in another header that differs from `expected`; 0: none */
 	long usual;	    /* number of instances of a complete case according to the configuration; 0: unknown */
 	double first, last; /* arrival of the first and of the last one, s since the epoch */
+	double recorded;    /* `last` without assemble_clamp_time(): the same in each process */
 	bool as_is;	    /* a person requested reconstruction of the present instances */
 	char lacks[40];	    /* what the case lacks, as the header of its only instance says; "": not known */
 };

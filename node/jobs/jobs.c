@@ -320,7 +320,7 @@ static int on_opened(struct job_view *v, const json_t *detail, const struct even
 	set_text(v->calling, sizeof(v->calling), json_get_text(detail, "calling"));
 	set_text(v->study, sizeof(v->study), json_get_text(detail, "study"));
 	set_text(v->accession, sizeof(v->accession), json_get_text(detail, "accession"));
-	v->members.last = row->time; /* the quiet time starts here if no instance follows */
+	v->members.last = v->members.recorded = row->time; /* the quiet time starts here if no instance follows */
 	return 0;
 }
 

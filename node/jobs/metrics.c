@@ -73,7 +73,7 @@ void metrics_count(struct metrics *m, const struct job_view *v, const struct eve
 		break;
 	case EVENT_DELIVERED:
 		add_time(&m->delivery, v->reconstructed, row->time);
-		add_time(&m->all, v->members.last, row->time);
+		add_time(&m->all, v->members.recorded, row->time);
 		break;
 	case EVENT_SENT:
 	case EVENT_SEND_REFUSED:

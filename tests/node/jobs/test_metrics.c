@@ -24,7 +24,7 @@ TEST(counted_by_event)
 	event(&m, &v, EVENT_STARTED, 103, "{}");
 	event(&m, &v, EVENT_RECONSTRUCTED, 104.5, "{}");
 	v.reconstructed = 104.5;
-	v.members.last = 99;
+	v.members.recorded = 99;
 	event(&m, &v, EVENT_SEND_FAILED, 105, one);
 	event(&m, &v, EVENT_SENT, 106, one);
 	event(&m, &v, EVENT_SENT, 106, three);
@@ -166,6 +166,15 @@ static void restart(struct node *n)
 	assert_done(journal_open_reader(n->place->path, &n->reader, NULL), NULL);
 }
 
+static void end(struct node *n)
+{
+	jobs_clear(&n->manager);
+	jobs_clear(&n->page);
+	jobs_clear(&n->walk);
+	journal_close(n->reader);
+	journal_close(n->journal);
+}
+
 static void delete_one(struct node *n)
 {
 	int64_t job = 1 + draw(n, 40);
@@ -194,6 +203,34 @@ static void assert_same(const struct metrics *a, const struct metrics *b)
 		assert_string_equal(x->name, y->name);
 		assert_true(x->sent == y->sent && x->refused == y->refused && x->failed == y->failed);
 	}
+}
+
+/* An image arrived before the clock was set back: what is shown does not change with a restart. */
+TEST(clock_set_back_after_an_arrival, .setup = setup, .teardown = teardown)
+{
+	static const struct {
+		enum job_event event;
+		const char *detail;
+	} then[] = {{EVENT_COMPLETE, COMPLETE}, {EVENT_STARTED, "{}"}, {EVENT_RECONSTRUCTED, MADE("1.5")}, {EVENT_DELIVERED, "{}"}};
+	struct node n = {.place = *state, .now = 900.5};
+	int64_t job;
+
+	restart(&n);
+	assert_done(journal_open_job(n.journal, OPENED, n.now, &job, NULL), NULL);
+	assert_done(journal_append(n.journal, job, EVENT_INSTANCE, INSTANCE, n.now, NULL), NULL);
+	n.now -= 100;
+	page_update(&n); /* which counts it as received now */
+	n.now += 150;
+	for (size_t i = 0; i < sizeof(then) / sizeof(then[0]); i++)
+		assert_done(journal_append(n.journal, job, then[i].event, then[i].detail, n.now, NULL), NULL);
+	for (int i = 0; i < 3; i++) { /* as it goes on; started again before the case is recorded, and after that */
+		page_update(&n);
+		assert_true(n.shown.all.count == 1 && n.shown.all.sum == 50e6);
+		if (i == 1)
+			manager_step(&n);
+		restart(&n);
+	}
+	end(&n);
 }
 
 /* Cases settle, are opened again, and are deleted; processes are started again; the tables are lost or written by another version. */
@@ -242,9 +279,5 @@ TEST(as_by_a_walk_over_all_events, .setup = setup, .teardown = teardown)
 		settled += n.manager.n > n.manager.n_open;
 	}
 	assert_true(settled > 0 && n.walked.events[EVENT_CLEANED] > 5 && n.walked.events[EVENT_PRIORITY] > 5);
-	jobs_clear(&n.manager);
-	jobs_clear(&n.page);
-	jobs_clear(&n.walk);
-	journal_close(n.reader);
-	journal_close(n.journal);
+	end(&n);
 }
