@@ -9,7 +9,8 @@
 #include "node/base/list_grow.h"
 #include "node/jobs/metrics.h"
 
-#define AT_ONCE 1000 /* jobs that are read, or recorded in a transaction, at a time */
+#define AT_ONCE 1000	     /* jobs that are read, or recorded in a transaction, at a time */
+#define IMAGES_AT_ONCE 10000 /* images of the jobs of a transaction: it reads their events while the receiver waits */
 
 int jobs_numbers_add(void *ctx, int64_t job)
 {
@@ -288,7 +289,7 @@ static int record_one(struct journal *j, const struct job_view *v, struct metric
 	int64_t counted = 0;
 	int ret = words ? journal_settle_job(j, &row, &counted, err) : err_set(err, ENOMEM, "no memory for the jobs");
 
-	if (ret > 0)
+	if (ret > 0 && counted < v->seq)
 		ret = read_job(&one, j, v->id, counted, err) < 0 ? -EIO : 1;
 	free(words);
 	jobs_clear(&one);
@@ -324,17 +325,21 @@ int jobs_record_settled(struct jobs *jobs, struct journal *j, double now, struct
 {
 	struct job_view *some[AT_ONCE];
 	size_t n = 0, open = 0;
+	long images = 0;
 	int ret = 0;
 
 	for (size_t i = 0; ret == 0 && i < jobs->n; i++) {
 		while (open < jobs->n_open && jobs->open[open]->id < jobs->list[i]->id)
 			open++;
-		if ((open == jobs->n_open || jobs->open[open] != jobs->list[i]) && is_unrecorded(jobs->list[i]))
-			some[n++] = jobs->list[i];
-		if (n < AT_ONCE)
+		if ((open < jobs->n_open && jobs->open[open] == jobs->list[i]) || !is_unrecorded(jobs->list[i]))
+			continue;
+		some[n++] = jobs->list[i];
+		images += jobs->list[i]->members.instances;
+		if (n < AT_ONCE && images < IMAGES_AT_ONCE)
 			continue;
 		ret = record_some(jobs, j, some, n, now, err);
 		n = 0;
+		images = 0;
 	}
 	return ret == 0 ? record_some(jobs, j, some, n, now, err) : ret; /* also without jobs: the clock may have been set back */
 }

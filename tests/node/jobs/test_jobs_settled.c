@@ -356,6 +356,32 @@ TEST(begun_with_and_without_records, .setup = setup, .teardown = teardown)
 	journal_close(j);
 }
 
+/* Cases of many images are recorded one by one, so that the receiver does not wait for all of them. */
+TEST(many_images_are_recorded_apart, .setup = setup, .teardown = teardown)
+{
+	static const char images[] = "WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM i WHERE n<10000)"
+				     "INSERT INTO event(time, job, name, instance, detail) SELECT 1, j, 'instance', n, '" INSTANCE
+				     "' FROM i, (SELECT MAX(job) j FROM event)";
+	struct journal *j = open_journal(*state);
+	struct jobs jobs = {0};
+
+	for (int i = 0; i < 2; i++) {
+		int64_t job;
+
+		assert_done(journal_open_job(j, OPENED, 1, &job, NULL), NULL);
+		execute(*state, images);
+		append(j, job, EVENT_CANCEL, "{\"reason\":\"r\"}", 2);
+		append(j, job, EVENT_CLEANED, "{\"why\":\"cancelled\"}", 3);
+	}
+	assert_done(jobs_refresh(&jobs, j, 0, NULL), NULL);
+	jobs_observe_clock(&jobs, 4);
+	execute(*state, "CREATE TRIGGER t BEFORE INSERT ON settled_job WHEN NEW.job=2 BEGIN SELECT RAISE(ABORT, 'x'); END");
+	assert_true(jobs_record_settled(&jobs, j, 4, NULL) < 0);
+	assert_int_equal(count_at_start(j), 1);
+	jobs_clear(&jobs);
+	journal_close(j);
+}
+
 /* The rows of old cases are deleted, those of this table with them. */
 TEST(deleted_with_its_case, .setup = setup, .teardown = teardown)
 {

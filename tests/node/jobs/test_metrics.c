@@ -211,7 +211,8 @@ TEST(clock_set_back_after_an_arrival, .setup = setup, .teardown = teardown)
 	static const struct {
 		enum job_event event;
 		const char *detail;
-	} then[] = {{EVENT_COMPLETE, COMPLETE}, {EVENT_STARTED, "{}"}, {EVENT_RECONSTRUCTED, MADE("1.5")}, {EVENT_DELIVERED, "{}"}};
+	} then[] = {
+		{EVENT_COMPLETE, COMPLETE}, {EVENT_STARTED, "{}"}, {EVENT_RECONSTRUCTED, MADE("1.5")}, {EVENT_DELIVERED, "{}"}};
 	struct node n = {.place = *state, .now = 900.5};
 	int64_t job;
 
