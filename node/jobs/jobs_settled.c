@@ -222,10 +222,11 @@ static char *add_line(char *at, const char *text)
 	return at;
 }
 
-/* Accession number, sender, study, key, and each series of the result. NULL: no memory. */
+/* Accession number, sender, study, key, the file whose header the result has, and each series of the result. NULL: no memory. */
 static char *join_words(const struct job_view *v)
 {
-	size_t n = strlen(v->accession) + strlen(v->calling) + strlen(v->study) + strlen(v->key) + 5;
+	const char *header = v->header ? v->header : "";
+	size_t n = strlen(v->accession) + strlen(v->calling) + strlen(v->study) + strlen(v->key) + strlen(header) + 6;
 	char *words, *at;
 
 	for (size_t i = 0; i < v->n_objects; i++)
@@ -237,6 +238,7 @@ static char *join_words(const struct job_view *v)
 	at = add_line(at, v->calling);
 	at = add_line(at, strncmp(v->key, v->study, strlen(v->study)) ? v->study : ""); /* it is nearly always in the key */
 	at = add_line(at, v->key);
+	at = add_line(at, header);
 	for (size_t i = 0; i < v->n_objects; i++)
 		if (i == 0 || strcmp(v->objects[i].series, v->objects[i - 1].series) != 0)
 			at = add_line(at, v->objects[i].series);
@@ -244,10 +246,11 @@ static char *join_words(const struct job_view *v)
 	return words;
 }
 
-void jobs_settled_view(const struct settled_row *row, char *words, struct job_view *ret, const char **ret_series)
+void jobs_settled_view(const struct settled_row *row, char words[JOBS_WORDS_SIZE], struct job_view *ret, const char **ret_series)
 {
-	char *lines[4] = {"", "", "", ""};
+	char *lines[5] = {"", "", "", "", ""};
 
+	snprintf(words, JOBS_WORDS_SIZE, "%s", row->words ? row->words : "");
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
 		char *end = strchr(words, '\n');
 
@@ -265,6 +268,7 @@ void jobs_settled_view(const struct settled_row *row, char *words, struct job_vi
 	snprintf(ret->calling, sizeof(ret->calling), "%s", lines[1]);
 	snprintf(ret->study, sizeof(ret->study), "%s", lines[2]);
 	ret->key = lines[3];
+	ret->header = lines[4][0] ? lines[4] : NULL;
 	*ret_series = words;
 }
 

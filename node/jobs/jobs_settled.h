@@ -42,9 +42,10 @@ int jobs_whole(const struct jobs *jobs, const struct job_view *v, struct err *er
 #define JOBS_NO_STUDY 0xcbf29ce484222325u
 /* Read the settled jobs whose patient's ID is that of v, so that they are in `list`. */
 void jobs_read_patient(const struct jobs *jobs, const struct job_view *v);
-/* Set id, state and what persons search for in a view that has nothing else, and borrows words: row->words, which is changed.
+/* Set id, state and what persons search for in a view that has nothing else, and borrows words, a copy of row->words.
  * *ret_series: the UIDs of the result's series, in lines. */
-void jobs_settled_view(const struct settled_row *row, char *words, struct job_view *ret, const char **ret_series);
+#define JOBS_WORDS_SIZE 4096 /* bytes; longer ones are cut: of series, the first 50 are there */
+void jobs_settled_view(const struct settled_row *row, char words[JOBS_WORDS_SIZE], struct job_view *ret, const char **ret_series);
 
 /* ---- for jobs.c ---- */
 bool job_view_is_settled(const struct job_view *v);

@@ -19,7 +19,6 @@
 
 #define ROWS 50		/* cases on a page */
 #define FOLDED_SIZE 512 /* bytes of a text in the form that is compared */
-#define WORDS_SIZE 4096 /* bytes of what a settled case is searched for: of series, the first 50 */
 
 struct found {
 	uint64_t study; /* hash; the cases with the same one are an exam */
@@ -67,7 +66,7 @@ static bool uid_fits(const struct search *x, const struct job_view *v)
 	return false;
 }
 
-/* What was read of a settled case is known by its number; which of it are its patients, by the case. */
+/* What was read of a settled case is known by its number. A case of which more was read than its own patient is read: they are few. */
 static bool patient_fits(const struct search *x, const struct job_view *v)
 {
 	for (size_t k = 0; k <= PATIENTS_NAMED_MAX && x->s->config->status.show_patient; k++) {
@@ -76,7 +75,7 @@ static bool patient_fits(const struct search *x, const struct job_view *v)
 
 		if (!name || !(contains_text(x, name->name) || contains_text(x, name->id)))
 			continue;
-		whole = jobs_find(&x->s->jobs, v->id);
+		whole = k == 0 ? v : jobs_find(&x->s->jobs, v->id);
 		if (whole && status_names_each(&x->s->names, whole, k) == name)
 			return true;
 	}
@@ -141,12 +140,11 @@ static int search_settled(void *ctx, const struct settled_row *row)
 	struct search *x = ctx;
 	const struct job_view *v = jobs_in_memory(&x->s->jobs, row->job);
 	const char *series;
-	char words[WORDS_SIZE];
+	char words[JOBS_WORDS_SIZE];
 
 	if (v && !v->recorded)
 		return 0; /* it has settled since the state was read */
 	if (row->words) {
-		snprintf(words, sizeof(words), "%s", x->text[0] ? row->words : "");
 		jobs_settled_view(row, words, &x->settled, &series);
 		if (!status_filter_matches(x->f, &x->settled) || !(text_fits(x, &x->settled) || result_fits(x, row->job, series)))
 			return 0;

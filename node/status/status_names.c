@@ -219,20 +219,25 @@ struct newest {
 	size_t unread;		  /* cases whose name can be read */
 	size_t max;		  /* of the list */
 	struct jobs_numbers jobs; /* those of them with the highest numbers */
+	struct job_view settled;  /* what is known about the settled case that is looked at */
 };
 
 static int look_at_settled(void *ctx, const struct settled_row *row)
 {
 	struct newest *x = ctx;
 	const struct job_view *v = jobs_in_memory(&x->s->jobs, row->job);
-	bool unread = row->state != JOB_CLEANED && !status_names_find(x->names, row->job);
+	char words[JOBS_WORDS_SIZE];
+	const char *series;
+	bool unread;
 
 	if (x->left == 0)
 		return 1;
 	x->left--;
 	if (v && !v->recorded)
 		return 0; /* it was looked at */
-	x->unread += v ? is_unread(x->names, v) : unread;
+	jobs_settled_view(row, words, &x->settled, &series);
+	unread = v ? is_unread(x->names, v) : row->state != JOB_CLEANED && !find_read(x->names, &x->settled);
+	x->unread += unread;
 	return unread && x->jobs.n < x->max ? jobs_numbers_add(&x->jobs, row->job) : 0;
 }
 

@@ -122,7 +122,7 @@ int journal_job_state(struct journal *j, int64_t job, enum job_state *ret_state,
 /* ---- settled jobs: delivered or cleaned, with nothing left to do. A start reads the events of the others only. ---- */
 
 #define JOURNAL_SETTLED_VERSION                                                                                                  \
-	2 /* of what a row says: raise it when another job counts as settled, or a column means another thing */
+	3 /* of what a row says: raise it when another job counts as settled, or a column means another thing */
 
 enum settled_warnings { SETTLED_UNWARNED, SETTLED_STANDING, SETTLED_WARNED }; /* of a delivered job: none, standing ones only */
 

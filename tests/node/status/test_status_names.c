@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "node/jobs/jobs_settled.h"
 #include "node/status/status.h"
 #include "node/status/status_internal.h"
 #include "node/status/status_names.h"
@@ -122,6 +123,60 @@ TEST(patient_of_the_result, .setup = setup, .teardown = teardown)
 		assert_string_equal(status_names_of(&names, v)->name, readable ? "name 1 of instances/chosen.dcm" : "");
 	}
 	status_names_end(&names);
+}
+
+static bool finds(const struct status *s, const char *text, size_t n)
+{
+	struct status_filter f = {0};
+	struct html h = {0};
+	char found[40];
+	bool is;
+
+	snprintf(f.text, sizeof(f.text), "%s", text);
+	snprintf(found, sizeof(found), ">%zu of ", n);
+	status_write_cases(&h, s, &f);
+	is = h.text && strstr(h.text, found);
+	free(h.text);
+	return is;
+}
+
+/* Settled cases are found by their patients without being read, but for those on the page; by none of before a person chose. */
+TEST(patients_of_settled_cases, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	static struct status s;
+	struct err err = {0};
+
+	configure_as(t, "", "status = { port = 8080; show_patient = true; };");
+	status_names_begin(&s.names);
+	add_jobs(t, &s, 60);
+	while (status_names_unread(&s.names, &s) > 0) {
+		status_names_request(&s.names, &s);
+		receive_all(&s.names);
+	}
+	append(t, 60, EVENT_HELD, "{\"reason\":\"x\",\"patients\":true}");
+	append(t, 60, EVENT_RETRY, "{\"reason\":\"x\",\"same_patient\":true,\"header\":\"instances/chosen.dcm\"}");
+	append(t, 60, EVENT_COMPLETE, "{\"protocol\":\"p\",\"destinations\":[]}");
+	for (int64_t job = 1; job <= 60; job++) {
+		append(t, job, EVENT_STARTED, "{}");
+		append(t, job, EVENT_RECONSTRUCTED, MADE);
+		append(t, job, EVENT_DELIVERED, "{}");
+	}
+	assert_done(jobs_refresh(&t->s.jobs, t->s.journal, 0, &err), &err);
+	jobs_observe_clock(&t->s.jobs, NOW);
+	assert_done(jobs_record_settled(&t->s.jobs, t->s.journal, NOW, &err), &err);
+	jobs_forget_settled(&t->s.jobs, 0);
+	s.jobs = t->s.jobs;
+	s.config = t->config;
+	assert_true(finds(&s, "name", 58) && /* not the one that could not be read */ finds(&s, "name 59", 1) &&
+		    finds(&s, "name 60", 0));
+	assert_int_equal(s.jobs.n, 50); /* a page of them */
+	assert_int_equal(status_names_unread(&s.names, &s), 1);
+	t->s.jobs = s.jobs;
+	read_all(&s.names, &s);
+	assert_true(finds(&s, "name 60 of instances/chosen", 1));
+	t->s.jobs = s.jobs;
+	status_names_end(&s.names);
 }
 
 /* Add a case whose images name these patients, and let it be held. */
