@@ -332,10 +332,13 @@ size_t status_count_before(const struct status *s, const struct job_view *v)
 
 void status_update(struct status *s, double now)
 {
+	size_t keep = JOBS_SETTLED_KEPT;
 	struct err err = {0};
 
+	for (size_t i = 0; i < s->n_exams; i++)
+		keep += s->exams[i].n; /* else they are read again each time if they are many */
 	forget_look(s);
-	jobs_forget_settled(&s->jobs, JOBS_SETTLED_KEPT);
+	jobs_forget_settled(&s->jobs, keep);
 	s->now = now;
 	node_facts_of_spool(s->config, now, &s->facts);
 	s->facts.expect_running = true;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the node decides about destinations: fallback, commitment, order and priority; and what it leaves behind and forgets. */
+#include <sqlite3.h>
+
 #include "tests/node/serve/schedule_fixture.h"
 #include "tests/test.h"
 
@@ -396,6 +398,34 @@ static int keep_row(void *ctx, const struct instance_row *row, const char *detai
 	(void)detail;
 	*(struct instance_row *)ctx = *row;
 	return 0;
+}
+
+/* Settled cases beside an open one of their study stay in the memory of the page, however many: no update reads them again. */
+TEST(shown_cases_are_read_once, .setup = setup, .teardown = teardown)
+{
+	static const char cases[] =
+		"WITH RECURSIVE i(n) AS (SELECT 2 UNION ALL SELECT n+1 FROM i WHERE n<1200), e(name, detail) AS"
+		" (VALUES('opened', '{\"key\":\"9|a\",\"study\":\"9\"}'), ('cancel', '{}'), ('cleaned', '{}'))"
+		"INSERT INTO event(time, job, name, detail) SELECT 1, n, name, detail FROM i, e";
+	struct stage *t = *state;
+	struct status page;
+	sqlite3 *db;
+	int64_t job;
+
+	assert_done(journal_open_job(t->s.journal, "{\"key\":\"9|a\",\"study\":\"9\"}", NOW, &job, NULL), NULL);
+	assert_int_equal(sqlite3_open(t->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, cases, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	t->s.stopping = false; /* record what is settled */
+	step(t, job, NOW);
+	t->s.stopping = true;
+	status_begin(&page, t->s.config);
+	for (int i = 0; i < 3; i++)
+		status_update(&page, NOW + i);
+	assert_int_equal(page.settled.cleaned, 1199);
+	assert_int_equal(page.jobs.n, 1200);
+	assert_int_equal(page.jobs.forgotten, 1);
+	status_end(&page);
 }
 
 TEST(old_cases_are_forgotten, .setup = setup, .teardown = teardown)
