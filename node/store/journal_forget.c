@@ -114,7 +114,9 @@ int journal_delete_unassigned(struct journal *j, double before, struct err *err)
 	if (ret < 0)
 		return ret;
 	n = ret = list_gone(j, before, ids, JOURNAL_UNASSIGNED_MAX, err);
-	if (n > 0)
+	if (n > 0 && j->settles) /* the counters keep what is deleted; those of a case were recorded when it settled */
+		ret = journal_record_totals(j, err);
+	if (n > 0 && ret >= 0)
 		ret = run_steps(j, unassigned_steps, COUNT(unassigned_steps), ids, (size_t)n, err);
 	ret = journal_end_transaction(j, ret < 0 ? ret : 0, err);
 	return ret < 0 ? ret : n;

@@ -127,7 +127,7 @@ int journal_walk(struct journal *j, const char *what, const char *doing, const s
 		 int (*each)(void *ctx, sqlite3_stmt *s), void *ctx, struct err *err);
 /* Read the only column of the only row of a statement. */
 int journal_query_int(struct journal *j, const char *query, int64_t *ret_value, struct err *err);
-/* In the transaction of journal_settle_end(): bring the totals and senders of the journal up to date. */
+/* In a transaction: bring the totals and senders of the journal up to date. */
 int journal_record_totals(struct journal *j, struct err *err);
 /* Set j->settles. write: make the tables of settled jobs if one is missing. */
 void journal_settled_open(struct journal *j, bool write);
