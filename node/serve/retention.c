@@ -133,18 +133,16 @@ static int clean_files(struct journal *j, const struct job_view *v, int64_t seen
 	return ret;
 }
 
-/* Remove the files of one job. 0: done; ESTALE: the job changed and may need its files; other errors: the journal or the disk
- * failed. */
+/* Remove the files of one job. 0: done, or they stay because another job that may be of its exam cannot be read; ESTALE: the job
+ * changed and may need its files; other errors: the journal or the disk failed. */
 static int clean_job(struct journal *j, const struct jobs *jobs, const struct job_view *v, const char *spool, const char *why,
 		     double now, uint64_t *ret_freed)
 {
 	struct err err = {0};
-	int ret = jobs_whole(jobs, v, &err);
+	bool whole = jobs_whole(jobs, v, &err) == 0;
+	int ret = whole ? clean_files(j, v, jobs->last_seq, spool, why, now, ret_freed, &err) : 0;
 
-	if (ret == 0)
-		ret = clean_files(j, v, jobs->last_seq, spool, why, now, ret_freed, &err);
-
-	if (ret < 0 && ret != -ESTALE)
+	if (!whole || (ret < 0 && ret != -ESTALE))
 		log_event(LOG_ERR, "retention-failed", "job=%lld reason=%s", (long long)v->id, log_quote(err.msg));
 	return ret;
 }

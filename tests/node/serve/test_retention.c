@@ -152,6 +152,31 @@ TEST(space_takes_the_oldest, .setup = setup, .teardown = teardown)
 }
 
 /* Others are opened between every look and the removal, as on a busy day: that holds nothing up. */
+/* A case that cannot be read keeps the files of its exam, and of no other. */
+TEST(unreadable_keeps_its_exam, .setup = setup, .teardown = teardown)
+{
+	const struct retention_rule rule = {.days = 1};
+	struct place *p = *state;
+	int64_t same = add_case(p, "1", 2000), other = add_case(p, "2", 3000);
+	struct jobs_lost lost = {.id = 9, .why = {.code = EIO, .msg = "x"}};
+
+	refresh(p);
+	lost.study = jobs_find(&p->jobs, same)->study_link.hash;
+	for (int by_space = 0; by_space < 2; by_space++) {
+		p->jobs.n_lost = 1;
+		p->jobs.lost[0] = lost;
+		if (by_space)
+			assert_true(retention_clean_space(p->journal, &p->jobs, p->dir, 0, 1e6) > 0);
+		else
+			assert_true(retention_clean(p->journal, &p->jobs, p->dir, &rule, 1e6));
+		assert_int_equal(state_of(p, same), JOB_DELIVERED);
+		assert_true(there(p, "instances/1.dcm"));
+		assert_int_equal(state_of(p, other), JOB_CLEANED);
+		other = add_case(p, by_space ? "4" : "3", 4000);
+		refresh(p);
+	}
+}
+
 TEST(space_is_made_while_exams_arrive, .setup = setup, .teardown = teardown)
 {
 	struct place *p = *state;
