@@ -102,6 +102,17 @@ static void note_unread(struct schedule *s, const struct job_view *v, const stru
 	schedule_wake_on_clock(s, s->clock + JOURNAL_WAIT, now);
 }
 
+/* An action of several events failed for a reason that is not ESTALE. */
+static void action_failed(struct schedule *s, const struct job_view *v, const struct err *err, double now)
+{
+	struct err why = {0};
+
+	if (jobs_whole(&s->jobs, v, &why) < 0)
+		note_unread(s, v, &why, now);
+	else
+		journal_error(s, err, now);
+}
+
 const char *schedule_unread_case(const struct schedule *s)
 {
 	return s->unread[0] && s->clock - s->unread_at < UNREAD_SECONDS ? s->unread : "";
@@ -355,7 +366,7 @@ static bool replace_unreadable(struct schedule *s, const struct job_view *v, dou
 		n = case_newer_open(s->journal, &s->jobs, v, "", NULL, now, &job, &err);
 	if (n < 0 && n != -ESTALE) {
 		s->newer_instance = 0;
-		journal_error(s, &err, now);
+		action_failed(s, v, &err, now);
 	}
 	return job > 0 && refresh_jobs(s, now) == 0;
 }
@@ -503,7 +514,7 @@ static bool open_further(struct schedule *s, const struct job_view *v, double no
 		return false;
 	ret = case_results_open_next(s->journal, &s->jobs, v, now, &err);
 	if (ret < 0 && ret != -ESTALE)
-		journal_error(s, &err, now);
+		action_failed(s, v, &err, now);
 	view->further_open = ret == 0;
 	if (ret == 0)
 		return false;

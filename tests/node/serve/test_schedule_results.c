@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several results of one case: jobs are opened for them, once, and they run one after the other on one worker. */
+#include <sqlite3.h>
+
 #include "tests/node/serve/schedule_fixture.h"
 #include "tests/test.h"
 
@@ -168,6 +170,31 @@ TEST(retried_result, .setup = setup, .teardown = teardown)
 	assert_int_equal(step(t, second, NOW)->state, JOB_READY);
 	assert_string_equal(last(t)->protocol, "dbt-fbp");
 	assert_string_equal(last(t)->sends[0].destination, "research");
+}
+
+static void execute(const struct stage *t, const char *sql)
+{
+	sqlite3 *db;
+
+	assert_int_equal(sqlite3_open(t->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+}
+
+/* A case whose exam cannot be read opens no further result; that is no error of the journal, for which all cases would wait. */
+TEST(further_result_of_an_unreadable_exam, .setup = setup, .teardown = teardown)
+{
+	struct stage *t = *state;
+	int64_t first = add_job(t, "dbt", 1, 1);
+
+	execute(t, "ALTER TABLE settled_job RENAME COLUMN study TO broken");
+	start_first(t, first);
+	assert_int_equal(last(t)->id, first);
+	assert_string_not_equal(schedule_unread_case(&t->s), "");
+	assert_true(t->s.retry_at <= t->s.clock);
+	execute(t, "ALTER TABLE settled_job RENAME COLUMN broken TO study");
+	step(t, first, NOW);
+	assert_int_not_equal(last(t)->id, first);
 }
 
 static int64_t redo(struct stage *t, int64_t job, const char *protocol, const char *setting, int expected)
