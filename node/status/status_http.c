@@ -27,6 +27,7 @@
 #define HEADER_BYTES 16384
 #define REJECTED_BYTES 65536 /* bytes that are read and dropped of a body that is too large; then the connection is closed */
 #define ASK_SECONDS 10.0     /* longest time to wait for a page */
+#define RETRY_AFTER "5"	     /* s after which a browser may try again if it did not come */
 #define TICK_MS 250
 #define TOKENS 64 /* persons whose forms are accepted at the same time; of more, those that asked first get another token */
 
@@ -45,7 +46,8 @@ struct http {
 	struct token tokens[TOKENS];
 	size_t next; /* entry of `tokens` for the next person */
 	struct connection open[CONNECTIONS];
-	bool broken; /* the socket to the process that makes the pages has failed */
+	bool late;   /* the process that makes the pages owes a reply for which nobody waits any more */
+	bool broken; /* the socket to it has failed */
 };
 
 struct request { /* a request whose body may not be received completely */
@@ -152,6 +154,8 @@ static enum MHD_Result refuse_request(const struct http *s, struct MHD_Connectio
 		add_headers(r, code, types[STATUS_TYPE_HTML]);
 	if (r && allow)
 		MHD_add_response_header(r, "Allow", allow);
+	if (r && code == 503)
+		MHD_add_response_header(r, "Retry-After", RETRY_AFTER);
 	if (r && code == 401) /* RFC 9110 section 15.5.2; no browser asks for a password for this scheme */
 		MHD_add_response_header(r, "WWW-Authenticate", "TrustedHeader realm=\"tomonode\"");
 	return queue_response(c, code, r);
@@ -188,15 +192,19 @@ static const char *token_of(struct http *s, const char *person)
 	return t->text;
 }
 
-/* Send a request to the process that reads the journal. false: it does not respond. */
+/* Send a request to the process that reads the journal. false: it has not replied in time, or to an earlier request; this process
+ * stays, as long as the socket is whole. */
 static bool exchange_request(struct http *s, struct status_request *q, struct status_reply *ret_reply)
 {
 	const char *token = token_of(s, q->person.name);
+	int came = -1;
 
-	if (token)
+	if (token) {
 		memcpy(q->token, token, sizeof(q->token));
-	s->broken = s->broken || !token || !status_ipc_request(s->conf->ipc_fd, q, ASK_SECONDS, ret_reply);
-	return !s->broken;
+		came = status_ipc_request(s->conf->ipc_fd, q, ASK_SECONDS, &s->late, ret_reply);
+	}
+	s->broken = s->broken || came < 0;
+	return came > 0;
 }
 
 static enum MHD_Result ask_reporter(struct http *s, struct MHD_Connection *c, struct status_request *q)
@@ -208,7 +216,10 @@ static enum MHD_Result ask_reporter(struct http *s, struct MHD_Connection *c, st
 	for (enum status_field i = 0; q->page == STATUS_CASES && i < STATUS_FIELDS; i++)
 		status_filter_set(&q->filter, i, MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, status_filter_field(i)));
 	if (!exchange_request(s, q, &a))
-		return refuse_request(s, c, 503, NULL, "The node does not respond. Try again in a moment.");
+		return refuse_request(s, c, 503, NULL,
+				      status_page_changes_job(q->page) ? "The node does not respond. It may still do what you "
+									 "asked for: look at the case before you try again."
+								       : "The node does not respond. Try again in a moment.");
 	r = MHD_create_response_from_buffer(a.n, a.bytes, MHD_RESPMEM_MUST_FREE);
 	if (!r) {
 		free(a.bytes);
@@ -473,9 +484,10 @@ int status_http_run(const struct status_http_conf *conf, const volatile sig_atom
 		if (MHD_run_wait(d, TICK_MS) != MHD_YES)
 			break;
 		end_old(&s);
+		s.broken = s.broken || !status_ipc_drop(conf->ipc_fd, ASK_SECONDS, &s.late);
 	}
 	if (s.broken) /* send the last responses */
 		MHD_run_wait(d, TICK_MS);
 	MHD_stop_daemon(d);
-	return *stop ? 0 : err_set(err, EPIPE, "the process that reads the journal does not respond");
+	return *stop ? 0 : err_set(err, EPIPE, "the process that reads the journal has ended");
 }

@@ -27,7 +27,8 @@ struct status_http_conf {
 	const struct status_conf *status; /* of the configuration: host, persons */
 };
 
-/* Serve until *stop is set (returns 0) or the other end of the socket pair is closed (EPIPE). */
+/* Serve until *stop is set (returns 0) or the other end of the socket pair is closed (EPIPE). While that end is slow, requests that
+ * need it get 503 with Retry-After. */
 int status_http_run(const struct status_http_conf *conf, const volatile sig_atomic_t *stop, struct err *err);
 
 #endif

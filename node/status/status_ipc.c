@@ -44,15 +44,28 @@ static bool transfer_bytes(int fd, void *bytes, size_t n, bool out, double deadl
 	return true;
 }
 
-bool status_ipc_request(int fd, const struct status_request *q, double seconds, struct status_reply *ret_answer)
+/* Wait until `deadline` for the first byte of a reply. */
+static bool reply_begins(int fd, double deadline)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	int found;
+
+	do {
+		double left = deadline - clock_seconds();
+
+		found = poll(&p, 1, left > 0 ? (int)(1000 * left) + 1 : 0);
+	} while (found < 0 && errno == EINTR && clock_seconds() < deadline);
+	return found > 0;
+}
+
+/* Receive a reply that has begun: the other end writes all of it without a pause. */
+static bool receive_reply(int fd, double seconds, struct status_reply *ret_answer)
 {
 	double deadline = clock_seconds() + seconds;
-	struct status_request copy = *q;
 	struct header h;
 	char *bytes;
 
-	if (!transfer_bytes(fd, &copy, sizeof(copy), true, deadline) || !transfer_bytes(fd, &h, sizeof(h), false, deadline) ||
-	    h.n > STATUS_REPLY_MAX || (unsigned)h.type >= STATUS_TYPES)
+	if (!transfer_bytes(fd, &h, sizeof(h), false, deadline) || h.n > STATUS_REPLY_MAX || (unsigned)h.type >= STATUS_TYPES)
 		return false;
 	bytes = malloc(h.n + 1);
 	if (!bytes)
@@ -64,6 +77,34 @@ bool status_ipc_request(int fd, const struct status_request *q, double seconds, 
 	bytes[h.n] = '\0';
 	*ret_answer = (struct status_reply){.code = h.code, .job = h.job, .type = h.type, .n = h.n, .bytes = bytes};
 	return true;
+}
+
+bool status_ipc_drop(int fd, double seconds, bool *late)
+{
+	struct status_reply a = {0};
+
+	if (!*late || !reply_begins(fd, 0))
+		return true;
+	*late = false;
+	if (!receive_reply(fd, seconds, &a))
+		return false;
+	free(a.bytes);
+	return true;
+}
+
+int status_ipc_request(int fd, const struct status_request *q, double seconds, bool *late, struct status_reply *ret_answer)
+{
+	double deadline = clock_seconds() + seconds;
+	struct status_request copy = *q;
+
+	if (!status_ipc_drop(fd, seconds, late))
+		return -1;
+	if (*late)
+		return 0;
+	if (!transfer_bytes(fd, &copy, sizeof(copy), true, deadline))
+		return -1;
+	*late = !reply_begins(fd, deadline);
+	return *late ? 0 : receive_reply(fd, seconds, ret_answer) ? 1 : -1;
 }
 
 static bool person_valid(const struct status_person *p)

@@ -49,9 +49,11 @@ struct status_reply {
 #define STATUS_REPLY_MAX (16u << 20) /* bytes */
 
 int status_ipc_pair(int ret_fd[2]); /* -1: see errno */
-/* Send a request and wait for the whole reply. false: the other end is closed or did not reply within `seconds`; close the
- * socket. */
-bool status_ipc_request(int fd, const struct status_request *q, double seconds, struct status_reply *ret_answer);
+/* Send a request and wait for the whole reply. 1: it came; 0: not within `seconds`: *late is set, and further calls send nothing
+ * until status_ipc_drop() has dropped it; -1: the other end is closed, or there is no memory: close the socket. */
+int status_ipc_request(int fd, const struct status_request *q, double seconds, bool *late, struct status_reply *ret_answer);
+/* Drop a reply that came too late, if it is there, and clear *late. false: as -1 above. */
+bool status_ipc_drop(int fd, double seconds, bool *late);
 /* Receive a request. 1: received; 0: none is available; -1: the other end is closed, or the request is invalid. */
 int status_ipc_receive(int fd, struct status_request *ret_question);
 /* Send a reply. false: it could not be sent completely within `seconds`. */

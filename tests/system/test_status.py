@@ -103,7 +103,8 @@ def node(folder, things, start_pacs=True, **status):
 
 
 def answers(n):
-    return quietly(lambda: ask(n, "/health")[0] in (200, 503))
+    return quietly(lambda: (lambda status, headers, _: status == 200 or status == 503 and "Retry-After" not in headers)(
+        *ask(n, "/health")))
 
 
 def quietly(ask_it):
@@ -398,6 +399,20 @@ def test_nobody_shows(folder, things):
     check(before['tomonode_deliveries_total{destination="pacs",result="sent"}'] == 1
           and before["tomonode_reconstruction_seconds_count"] == 1, before)
     check("alert" not in str(before), "a name in the metrics")
+
+    # The process that makes the pages does not answer: nor do those that need it, but they say so; the HTTP process
+    # stays.
+    form, (http,), (maker,) = token(n), n.processes("http"), n.processes("status")
+    os.kill(maker, signal.SIGSTOP)
+    for method, body, words in (("GET", None, "Try again in a moment"), ("POST", f"token={form}", "It may still do")):
+        status, headers, text = ask(n, "/" if body is None else "/jobs/1/cancel", method, body,
+                                    Content_Type="application/x-www-form-urlencoded")
+        check(status == 503 and headers["Retry-After"] == "5" and words in text.decode(), f"{method}: {status} {text}")
+    check(ask(n, "/status.css")[0] == 200, "what needs no other process")
+    os.kill(maker, signal.SIGCONT)
+    text = wait_for("an answer", lambda: (lambda a: a[0] == 200 and a[2])(ask(n, "/metrics")))
+    check(b"tomonode_instances_received_total" in text, "the answer to another question")
+    check(token(n) == form and n.processes("http") == [http] and "status-http-ended" not in n.log_text(), "it ended")
 
     # Whatever of the page dies comes back, and the node does not mind.
     for what in ("http", "status"):
