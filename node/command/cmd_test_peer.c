@@ -304,9 +304,10 @@ static int check_commitment(struct test *t, const struct config *config, struct 
 	if (rc >= 0 && !scu_accepts(scu, &context))
 		rc = err_set(err, ENOTSUP, "destination '%s' does not accept requests for storage commitment", t->to->name);
 	scu_close(scu);
-	step_end(t, "commitment", rc >= 0,
-		 rc < 0 ? err->msg
-			: "it accepts requests; it was not asked for a report: a case that becomes delivered proves that");
+	step_end(
+		t, "commitment", rc >= 0,
+		rc < 0 ? err->msg
+		       : "it accepts associations for requests; none was made: a case that becomes delivered proves that it answers them");
 	return rc;
 }
 

@@ -136,7 +136,7 @@ static void describe_collecting(enum language in, const struct job_view *v, char
 		add_reason(in, ret, size, v->reason);
 		return;
 	}
-	if (v->members.expected > 0) {
+	if (v->members.expected >= v->members.instances && v->members.expected > 0) { /* else: of several sweeps */
 		add_text(ret, size, say(in, "%ld of %ld images were received"), (long)v->members.instances,
 			 (long)v->members.expected);
 		add_lacks(in, v, ret, size);
