@@ -69,7 +69,7 @@ static void event(struct bench *b, const char *text, double now)
 	else if (!strncmp(copy, "deaf", 4))
 		fleet_unanswered(&b->f, words);
 	else if (!strncmp(copy, "adopt", 5))
-		fleet_adopt(&b->f, strtok(words, " "), strtok(NULL, " ") != NULL, now);
+		fleet_adopt(&b->f, (char[]){words[0], '\0'}, words[1] != '\0', now);
 	else if (!strcmp(copy, "refuses"))
 		b->failing = true;
 	else if (!strcmp(copy, "accepts"))
