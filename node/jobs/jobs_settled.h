@@ -40,7 +40,7 @@ double job_view_done(const struct job_view *v);
 int jobs_whole(const struct jobs *jobs, const struct job_view *v, struct err *err);
 /* The hash of the study of a case without a Study Instance UID. */
 #define JOBS_NO_STUDY 0xcbf29ce484222325u
-/* Read the settled jobs whose patient's ID is that of v, so that they are in `list`. */
+/* Read the settled jobs whose patient's ID is that of v, the newest 240, so that they are in `list`. */
 void jobs_read_patient(const struct jobs *jobs, const struct job_view *v);
 /* Set id, state and what persons search for in a view that has nothing else, and borrows words, a copy of row->words.
  * *ret_series: the UIDs of the result's series, in lines. */

@@ -149,7 +149,7 @@ void journal_open_unlisted(struct journal *j);
 int journal_each_open(struct journal *j, int64_t after, int max, int (*each)(void *ctx, int64_t job), void *ctx, struct err *err);
 /* 1: the job is settled; 0: not. ret_row may not be NULL. */
 int journal_find_settled(struct journal *j, int64_t job, struct settled_row *ret_row, struct err *err);
-/* Call each() for every settled job with this hash. */
+/* Call each() for every settled job with this hash; of a patient the newest 240: a phantom may have one for each day. */
 enum settled_relation { SETTLED_STUDY, SETTLED_SERIES, SETTLED_PATIENT };
 int journal_each_settled_of(struct journal *j, enum settled_relation relation, uint64_t hash, int (*each)(void *ctx, int64_t job),
 			    void *ctx, struct err *err);

@@ -203,7 +203,8 @@ int journal_each_settled_of(struct journal *j, enum settled_relation relation, u
 	static const char *const what[] = {
 		[SETTLED_STUDY] = "SELECT job FROM settled_job WHERE study=?1 AND version=?2",
 		[SETTLED_SERIES] = "SELECT job FROM settled_job WHERE series=?1 AND version=?2",
-		[SETTLED_PATIENT] = "SELECT job FROM settled_job WHERE patient=?1 AND patient<>0 AND version=?2",
+		[SETTLED_PATIENT] =
+			"SELECT job FROM settled_job WHERE patient=?1 AND patient<>0 AND version=?2 ORDER BY job DESC LIMIT 240",
 	};
 
 	return !j->settles ? 0

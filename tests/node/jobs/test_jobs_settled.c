@@ -382,6 +382,28 @@ TEST(many_images_are_recorded_apart, .setup = setup, .teardown = teardown)
 	journal_close(j);
 }
 
+/* A phantom may have a case for each day: the newest are read. */
+TEST(many_cases_of_a_patient, .setup = setup, .teardown = teardown)
+{
+	static const char cases[] =
+		"WITH RECURSIVE i(n) AS (SELECT 2 UNION ALL SELECT n+1 FROM i WHERE n<300), e(name, detail) AS"
+		" (VALUES('opened', '" OPENED "'), ('cancel', '{}'), ('cleaned', '{}'))"
+		"INSERT INTO event(time, job, name, detail) SELECT 1, n, name, detail FROM i, e";
+	const struct job_view of = {.patients.first[PATIENT_ID] = 7};
+	struct journal *j = open_journal(*state);
+	struct jobs jobs = {0};
+
+	execute(*state, cases);
+	record(&jobs, j, 4);
+	assert_int_equal(jobs.n, 0);
+	execute(*state, "UPDATE settled_job SET patient=7");
+	jobs_read_patient(&jobs, &of);
+	assert_int_equal(jobs.n, 240);
+	assert_int_equal(jobs.list[0]->id, 61);
+	jobs_clear(&jobs);
+	journal_close(j);
+}
+
 /* The rows of old cases are deleted, those of this table with them. */
 TEST(deleted_with_its_case, .setup = setup, .teardown = teardown)
 {
