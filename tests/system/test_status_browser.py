@@ -503,6 +503,24 @@ def test_slices_in_the_browser(folder, things):
     wait_for("it comes without a key", lambda: b.value(seen) == [2, beside(2)] and b.value(said) == "", 20)
     b.call("Page.removeScriptToEvaluateOnNewDocument", identifier=odd)
 
+    # A node that makes one at a time, and none is made: in the end only those are asked for that a person waits for.
+    busy = b.call("Page.addScriptToEvaluateOnNewDocument", source="""
+        const get = fetch;
+        window.asked = [];
+        fetch = (url, how) => url.includes("/slices/") ? (asked.push(+url.split("/").pop()),
+            Promise.resolve(new Response("", { status: 202 }))) : get(url, how);
+        document.addEventListener("readystatechange", () => {
+            document.getElementById("look").dataset.makers = 1;
+        }, { once: true });""")["identifier"]
+    b.show(at)
+    b.value("document.getElementById('look-0').focus()")
+    for _ in range(3):
+        b.key("ArrowUp")
+    b.value("asked.length = 0")
+    wait_for("questions", lambda: b.value("asked.length") >= 60)
+    check(set(b.value("asked.slice(-20)")) == {total // 2 - 2}, b.value("asked"))
+    b.call("Page.removeScriptToEvaluateOnNewDocument", identifier=busy)
+
     b.show(f"{url}jobs/{jobs[0]}/look", 375, 667)
     wait_for("a slice", lambda: b.value("document.querySelector('.stage').getBoundingClientRect().top < 667 / 2"))
     for width, height, dark in ((1280, 900, False), (1280, 900, True), (768, 900, False), (375, 700, True)):

@@ -91,11 +91,18 @@
 		p.wrong.textContent = p.failed.has(p.k) ? p.failed.get(p.k).sentence : "";
 	}
 
+	/* May one more slice be asked for that nobody looks at yet? Not where it would delay one that a person waits for. */
+	function spare(p) {
+		var waits = panes.some(function (o) { return o.asked.has(o.k); });
+		var all = panes.reduce(function (n, o) { return n + o.asked.size; }, 0);
+		return waits ? all < makers : p.asked.size < Math.max(1, makers / panes.length);
+	}
+
 	/* Ask for as many slices at once as the node makes, and always for the one that a person wants. */
 	function load(p) {
 		var k;
 
-		while ((k = missing(p)) && (k === p.k || p.asked.size < Math.max(1, makers / panes.length))) {
+		while ((k = missing(p)) && (k === p.k || spare(p))) {
 			p.asked.add(k);
 			ask(p, k);
 		}
@@ -116,16 +123,17 @@
 			p.wrong.textContent = words.lost;
 			return 3000;
 		}).then(function (wait) {
-			if (wait && Math.abs(k - p.k) <= AHEAD) {
+			p.asked.delete(k);
+			if (wait && Math.abs(k - p.k) <= AHEAD && (k === p.k || spare(p))) {
+				p.asked.add(k);
 				setTimeout(ask, wait, p, k);
 				return;
 			}
-			p.asked.delete(k);
 			if (!wait)
 				complain(p);
 			if (!wait && k === p.k)
 				draw(p);
-			load(p);
+			panes.forEach(load);
 		});
 	}
 
