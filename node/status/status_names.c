@@ -215,12 +215,28 @@ static bool is_unread(const struct status_names *names, const struct job_view *v
 struct newest {
 	const struct status_names *names;
 	const struct status *s;
+	size_t at;		  /* of the jobs in memory those before it are still to be looked at */
 	size_t left;		  /* number of cases that are still to be looked at */
 	size_t unread;		  /* cases whose name can be read */
 	size_t max;		  /* of the list */
 	struct jobs_numbers jobs; /* those of them with the highest numbers */
 	struct job_view settled;  /* what is known about the settled case that is looked at */
 };
+
+/* Look at those in memory with a number > after that are not recorded as settled. */
+static void look_at_open(struct newest *x, int64_t after)
+{
+	for (; x->at > 0 && x->left > 0 && x->s->jobs.list[x->at - 1]->id > after; x->at--) {
+		const struct job_view *v = x->s->jobs.list[x->at - 1];
+
+		if (v->recorded)
+			continue;
+		x->left--;
+		x->unread += is_unread(x->names, v);
+		if (x->jobs.n < x->max)
+			(void)jobs_numbers_add(&x->jobs, v->id);
+	}
+}
 
 static int look_at_settled(void *ctx, const struct settled_row *row)
 {
@@ -230,32 +246,25 @@ static int look_at_settled(void *ctx, const struct settled_row *row)
 	const char *series;
 	bool unread;
 
+	look_at_open(x, row->job - 1);
 	if (x->left == 0)
 		return 1;
-	x->left--;
 	if (v && !v->recorded)
 		return 0; /* it was looked at */
+	x->left--;
 	jobs_settled_view(row, words, &x->settled, &series);
 	unread = v ? is_unread(x->names, v) : row->state != JOB_CLEANED && !find_read(x->names, &x->settled);
 	x->unread += unread;
 	return unread && x->jobs.n < x->max ? jobs_numbers_add(&x->jobs, row->job) : 0;
 }
 
-/* Look at the newest cases: those in memory that are not recorded as settled, then the others. */
+/* Look at the newest cases, in the order in which names are kept. */
 static void look_at_newest(struct newest *x)
 {
-	for (size_t i = x->s->jobs.n; i-- > 0 && x->left > 0;) {
-		const struct job_view *v = x->s->jobs.list[i];
-
-		if (v->recorded)
-			continue;
-		x->left--;
-		x->unread += is_unread(x->names, v);
-		if (x->jobs.n < x->max)
-			(void)jobs_numbers_add(&x->jobs, v->id);
-	}
+	x->at = x->s->jobs.n;
 	if (x->s->journal)
 		(void)journal_each_settled(x->s->journal, SETTLED_BY_JOB, look_at_settled, x, NULL);
+	look_at_open(x, 0);
 }
 
 size_t status_names_unread(const struct status_names *names, const struct status *s)

@@ -2,6 +2,7 @@
 /* Patients' names for the page: whose are asked for, what is kept, and that nothing is left open. This program is the process
  * that reads them, too: the name of job N is "name N"; it dies at job 13, and at one file. */
 #include <poll.h>
+#include <sqlite3.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -176,6 +177,35 @@ TEST(patients_of_settled_cases, .setup = setup, .teardown = teardown)
 	read_all(&s.names, &s);
 	assert_true(finds(&s, "name 60 of instances/chosen", 1));
 	t->s.jobs = s.jobs;
+	status_names_end(&s.names);
+}
+
+/* The names that are kept are those that are asked for: of the newest cases, open or settled. Others would be read again for ever. */
+TEST(old_open_case, .setup = setup, .teardown = teardown)
+{
+	static const char cases[] =
+		"WITH RECURSIVE i(n) AS (SELECT 2 UNION ALL SELECT n+1 FROM i WHERE n<=8192), e(name, detail) AS"
+		" (VALUES('opened', '{\"key\":\"k\"}'), ('cancel', '{}'), ('cleaned', '{}'))"
+		"INSERT INTO event(time, job, name, detail) SELECT 1, n, name, detail FROM i, e";
+	struct stage *t = *state;
+	static struct status s;
+	struct err err = {0};
+	sqlite3 *db;
+
+	status_names_begin(&s.names);
+	add_jobs(t, &s, 1);
+	assert_int_equal(sqlite3_open(t->path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, cases, NULL, NULL, NULL), SQLITE_OK);
+	sqlite3_close(db);
+	assert_done(jobs_refresh(&t->s.jobs, t->s.journal, 0, &err), &err);
+	jobs_observe_clock(&t->s.jobs, NOW);
+	assert_done(jobs_record_settled(&t->s.jobs, t->s.journal, NOW, &err), &err);
+	jobs_forget_settled(&t->s.jobs, 0);
+	s.jobs = t->s.jobs;
+	assert_int_equal(s.jobs.n, 1);
+	assert_int_equal(status_names_unread(&s.names, &s), 0);
+	assert_done(journal_delete_case(t->s.journal, (int64_t[]){2}, 1, &err), &err);
+	assert_int_equal(status_names_unread(&s.names, &s), 1); /* now it is one of the newest */
 	status_names_end(&s.names);
 }
 
